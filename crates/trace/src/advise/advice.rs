@@ -185,8 +185,13 @@ impl Advice {
         if let Some(bytes) = delta_bytes {
             calibration.delta_bytes = [bytes; 3];
         }
+        Advice::calibrated(loads, &calibration)
+    }
+
+    /// By other numbers than those of the table.
+    pub fn calibrated(loads: &Loads, calibration: &Calibration) -> Advice {
         let databases: Vec<DatabaseAdvice> =
-            loads.databases.iter().map(|load| database(load, loads, &calibration)).collect();
+            loads.databases.iter().map(|load| database(load, loads, calibration)).collect();
         let transactions = databases.iter().map(|database| database.transactions).sum();
         let total = Strategy::ALL
             .into_iter()

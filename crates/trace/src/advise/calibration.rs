@@ -1,7 +1,8 @@
 //! The numbers that no rule of a strategy gives, from `calibration.tsv`.
 //!
-//! `crates/cli/tests/advise_error.rs` measures them again, and says how the file is made.
+//! `crates/cli/tests/advise_error.rs` fits them again.
 
+use std::fmt;
 use std::sync::OnceLock;
 
 const TABLE: &str = include_str!("calibration.tsv");
@@ -53,7 +54,7 @@ pub(super) struct OfPage {
 
 impl Calibration {
     /// `at`: 0 few bytes, 1 as expected, 2 many.
-    pub fn of_page(&self, at: usize) -> OfPage {
+    pub(super) fn of_page(&self, at: usize) -> OfPage {
         OfPage {
             delta_bytes: self.delta_bytes[at],
             growth_share: self.growth_share[at],
@@ -64,6 +65,45 @@ impl Calibration {
     pub fn get() -> &'static Calibration {
         static READ: OnceLock<Calibration> = OnceLock::new();
         READ.get_or_init(|| Calibration::parse(TABLE).expect("a test reads the table"))
+    }
+
+    /// Every number with its name, in the order of the table. Of a range the middle one.
+    pub fn numbers(&mut self) -> Vec<(String, &mut f64)> {
+        let mut all: Vec<(String, &mut f64)> = Vec::new();
+        for (name, [_, likely, _]) in [
+            ("delta_bytes", &mut self.delta_bytes),
+            ("growth_share", &mut self.growth_share),
+            ("fill_share", &mut self.fill_share),
+        ] {
+            all.push((name.to_owned(), likely));
+        }
+        for (name, number) in [
+            ("checkpoint_fs_bytes", &mut self.checkpoint_fs_bytes),
+            ("checkpoint_flushes", &mut self.checkpoint_flushes),
+            ("checkpoint_lag", &mut self.checkpoint_lag),
+            ("eager_checkpoint_fs_bytes", &mut self.eager_checkpoint_fs_bytes),
+            ("eager_checkpoint_flushes", &mut self.eager_checkpoint_flushes),
+            ("eager_checkpoint_lag", &mut self.eager_checkpoint_lag),
+            ("log_growth_fs_bytes", &mut self.log_growth_fs_bytes),
+            ("log_growth_flushes", &mut self.log_growth_flushes),
+            ("maw_sync_fs_bytes", &mut self.maw_sync_fs_bytes),
+            ("maw_sync_flushes", &mut self.maw_sync_flushes),
+            ("tick_fs_bytes", &mut self.tick_fs_bytes),
+            ("tick_flushes", &mut self.tick_flushes),
+        ] {
+            all.push((name.to_owned(), number));
+        }
+        for (name, numbers) in [
+            ("threads_share", &mut self.threads_share),
+            ("eager_threads_share", &mut self.eager_threads_share),
+            ("eager_processes_share", &mut self.eager_processes_share),
+            ("merged_share", &mut self.merged_share),
+        ] {
+            for (writers, number) in [2, 4, 8, 16].into_iter().zip(numbers) {
+                all.push((format!("{name} of {writers}"), number));
+            }
+        }
+        all
     }
 
     fn parse(text: &str) -> Result<Calibration, String> {
@@ -79,14 +119,14 @@ impl Calibration {
             fill_share: lines.take("fill_share")?,
             checkpoint_fs_bytes: lines.one("checkpoint_fs_bytes")?,
             checkpoint_flushes: lines.one("checkpoint_flushes")?,
+            checkpoint_lag: lines.one("checkpoint_lag")?,
             eager_checkpoint_fs_bytes: lines.one("eager_checkpoint_fs_bytes")?,
             eager_checkpoint_flushes: lines.one("eager_checkpoint_flushes")?,
+            eager_checkpoint_lag: lines.one("eager_checkpoint_lag")?,
             log_growth_fs_bytes: lines.one("log_growth_fs_bytes")?,
             log_growth_flushes: lines.one("log_growth_flushes")?,
             maw_sync_fs_bytes: lines.one("maw_sync_fs_bytes")?,
             maw_sync_flushes: lines.one("maw_sync_flushes")?,
-            checkpoint_lag: lines.one("checkpoint_lag")?,
-            eager_checkpoint_lag: lines.one("eager_checkpoint_lag")?,
             tick_fs_bytes: lines.one("tick_fs_bytes")?,
             tick_flushes: lines.one("tick_flushes")?,
             threads_share: lines.take("threads_share")?,
@@ -98,6 +138,35 @@ impl Calibration {
             [] => Ok(calibration),
             [line, ..] => Err(format!("{:?} is no number of the model", line[0])),
         }
+    }
+}
+
+/// As in the table.
+impl fmt::Display for Calibration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = |name: &str, numbers: &[f64]| {
+            let cells: Vec<String> = numbers.iter().map(|number| (*number).to_string()).collect();
+            writeln!(f, "{name}\t{}", cells.join("\t"))
+        };
+        line("delta_bytes", &self.delta_bytes)?;
+        line("growth_share", &self.growth_share)?;
+        line("fill_share", &self.fill_share)?;
+        line("checkpoint_fs_bytes", &[self.checkpoint_fs_bytes])?;
+        line("checkpoint_flushes", &[self.checkpoint_flushes])?;
+        line("checkpoint_lag", &[self.checkpoint_lag])?;
+        line("eager_checkpoint_fs_bytes", &[self.eager_checkpoint_fs_bytes])?;
+        line("eager_checkpoint_flushes", &[self.eager_checkpoint_flushes])?;
+        line("eager_checkpoint_lag", &[self.eager_checkpoint_lag])?;
+        line("log_growth_fs_bytes", &[self.log_growth_fs_bytes])?;
+        line("log_growth_flushes", &[self.log_growth_flushes])?;
+        line("maw_sync_fs_bytes", &[self.maw_sync_fs_bytes])?;
+        line("maw_sync_flushes", &[self.maw_sync_flushes])?;
+        line("tick_fs_bytes", &[self.tick_fs_bytes])?;
+        line("tick_flushes", &[self.tick_flushes])?;
+        line("threads_share", &self.threads_share)?;
+        line("eager_threads_share", &self.eager_threads_share)?;
+        line("eager_processes_share", &self.eager_processes_share)?;
+        line("merged_share", &self.merged_share)
     }
 }
 
@@ -139,5 +208,12 @@ mod tests {
         assert!(Calibration::parse("").unwrap_err().contains("is missing"));
         let more = format!("{TABLE}\nunknown\t1\n");
         assert!(Calibration::parse(&more).unwrap_err().contains("unknown"));
+    }
+
+    #[test]
+    fn the_table_is_written_as_it_is_read() {
+        let mut table = Calibration::parse(TABLE).unwrap();
+        assert_eq!(Calibration::parse(&table.to_string()).unwrap(), table);
+        assert_eq!(table.numbers().len(), 3 + 12 + 4 * 4);
     }
 }

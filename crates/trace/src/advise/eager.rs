@@ -33,6 +33,8 @@ const ON_IMAGE_FRAMES: u64 = 1000;
 const LOG_BYTES: f64 = (4 << 20) as f64;
 const LOG_BYTES_MAX: f64 = (16 << 20) as f64;
 const OLD: [(u64, u64); 2] = [(160, 5_000_000_000), (32, 20_000_000_000)];
+/// With so many frames, also when nobody commits for a while.
+const IDLE_FRAMES: u64 = 1000;
 const IDLE_NS: u64 = 2_000_000_000;
 
 const CUT_AFTER_NS: u64 = 5_000_000_000;
@@ -135,7 +137,7 @@ impl Log<'_> {
 
     /// Time passes until a commit comes.
     fn pass_to(&mut self, now_ns: u64) {
-        if self.frames > 0 && now_ns.saturating_sub(self.last_ns) > IDLE_NS {
+        if self.frames >= IDLE_FRAMES && now_ns.saturating_sub(self.last_ns) > IDLE_NS {
             self.checkpoint(self.last_ns + IDLE_NS);
         }
         // The kernel looks at some time within its period, so what is dirty counts by the time that

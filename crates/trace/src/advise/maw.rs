@@ -19,7 +19,7 @@ const SYNC_BYTES: f64 = (1 << 20) as f64;
 const EPOCH_BYTES: f64 = (2 << 20) as f64;
 const SYNC_AFTER_NS: u64 = 20_000_000_000;
 /// A sync takes about as long.
-const SYNC_NS: u64 = 40_000_000;
+const SYNC_NS: u64 = 50_000_000;
 /// Page 1, which counts each commit.
 const PAGE_ONE: u64 = u64::MAX;
 
@@ -100,7 +100,7 @@ impl Log<'_> {
             self.begin();
         } else if self.used_bytes >= SYNC_BYTES && self.used_bytes - bytes < SYNC_BYTES {
             self.sync();
-            self.synced_ns = Some(commit.end_ns);
+            self.synced_ns = Some(commit.begin_ns);
         }
     }
 

@@ -36,6 +36,7 @@ mod wear;
 pub use advice::{
     Advice, DatabaseAdvice, Estimate, Extent, InRecording, NotEstimated, Parts, Row, Strategy,
 };
+pub use calibration::Calibration;
 pub use choose::Step;
 pub use collect::{Collector, Known, Load, Loads};
 pub use wear::{Life, Wear, WearError};
