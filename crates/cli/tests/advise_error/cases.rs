@@ -235,7 +235,7 @@ pub const BRIEF: &[Case] = &[Case {
     name: "brief",
     transactions: 1200,
     measured: 1200,
-    rate: Some(120.0),
+    rate: Some(60.0),
     recorded: &["wal", "persist"],
     strategies: &["wal:plain", "wal:eager"],
     ..ONE
