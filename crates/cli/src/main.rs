@@ -3,11 +3,13 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage. A command that becomes another program has that
 //! program's.
 
+mod advise;
 mod bench;
 mod completions;
 mod convert;
 mod crash;
 mod identify;
+mod layout;
 mod library;
 mod manual;
 mod output;
@@ -44,6 +46,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Say what each strategy would write for the transactions of traces, and how long the device
+    /// lasts
+    Advise(advise::Options),
     /// Measure what a commit costs: latency, and bytes, writes and flushes at the device
     Bench(Box<bench::Options>),
     /// Print what a shell needs to complete the command lines of oneflush
@@ -119,6 +124,7 @@ fn shown() -> clap::Command {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Advise(options) => advise::main(&options),
         Command::Bench(options) => bench::main(&options),
         Command::Completions(options) => completions::main(&options),
         Command::Convert(options) => convert::main(&options),

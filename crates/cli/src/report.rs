@@ -4,7 +4,7 @@
 //! A signal ends the input, not the program. What was read until then is told, and the exit code is
 //! 1.
 
-mod read;
+pub mod read;
 mod text;
 
 use std::io;

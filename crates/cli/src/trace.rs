@@ -107,6 +107,13 @@ impl Devices {
     }
 }
 
+/// The device that this directory is on, with those that it lies on.
+pub fn targets_of_directory(dir: &Path) -> Result<Targets, Failure> {
+    let target = Target::of_directory(dir).map_err(Failure::usage)?;
+    let targets = Targets::new(vec![target]).map_err(Failure::usage)?;
+    targets.with_below(false).map_err(Failure::failed)
+}
+
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time; give seconds above 0, such as 60 or 0.5");
     let seconds = text.parse::<f64>().map_err(|_| wrong())?;

@@ -8,6 +8,7 @@
 //! | [`report`] | says what the transactions cost over whole traces |
 //! | [`live`] | does all of this at once, and keeps figures of the last seconds |
 
+pub mod advise;
 mod escape;
 pub mod identify;
 pub mod import;

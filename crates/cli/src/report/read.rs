@@ -131,7 +131,7 @@ pub fn labels(names: &[&str]) -> Vec<String> {
 }
 
 /// What a reader of the figures must know of the trace.
-fn notes(skipped: &Skipped) -> Vec<String> {
+pub fn notes(skipped: &Skipped) -> Vec<String> {
     let mut notes = Vec::new();
     if skipped.lost > 0 {
         notes.push(format!("{} lost while recording", plural(skipped.lost, "event")));

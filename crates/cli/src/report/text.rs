@@ -6,10 +6,8 @@ use std::fmt::Write;
 use oneflush_trace::report::{CLASSES, Quantiles, Report, Tables};
 
 use crate::identify::table::{grouped, plural, printable};
+use crate::layout::{head, row, short, wrapped};
 
-const WIDTH: usize = 80;
-/// Columns for the name of a row.
-const NAME_WIDTH: usize = 24;
 /// Databases that are told of each trace; the page has ten, JSON has all.
 const DATABASES_COUNT_MAX: usize = 3;
 
@@ -135,38 +133,6 @@ fn of(title: &str, trace: &Tables, traces: usize) -> String {
     if traces > 1 { format!("{title}, {}", trace.trace) } else { title.to_owned() }
 }
 
-fn head(out: &mut String, title: &str, columns: &[&str; 6]) {
-    out.push('\n');
-    if title.chars().count() > NAME_WIDTH {
-        let _ = writeln!(out, "{}", printable(title));
-        return line(out, "", columns.iter().copied());
-    }
-    line(out, &printable(title), columns.iter().copied());
-}
-
-fn row(out: &mut String, name: &str, cells: &[String]) {
-    let name = shortened(&printable(name), NAME_WIDTH - 2);
-    line(out, &format!("  {name}"), cells.iter().map(String::as_str));
-}
-
-fn line<'a>(out: &mut String, name: &str, cells: impl Iterator<Item = &'a str>) {
-    let mut text = format!("{name:NAME_WIDTH$}");
-    for cell in cells {
-        let _ = write!(text, " {cell:>8}");
-    }
-    let _ = writeln!(out, "{}", text.trim_end());
-}
-
-/// The end of a name tells it from others.
-fn shortened(name: &str, width: usize) -> String {
-    let length = name.chars().count();
-    if length <= width {
-        return name.to_owned();
-    }
-    let end: String = name.chars().skip(length - width + 1).collect();
-    format!("…{end}")
-}
-
 fn numbers(quantiles: &Quantiles) -> Vec<String> {
     let Quantiles { median, average, q75, q99, q999, max, .. } = *quantiles;
     [median, average, q75, q99, q999, max].map(short).into()
@@ -174,49 +140,4 @@ fn numbers(quantiles: &Quantiles) -> Vec<String> {
 
 fn megabytes(bytes: u64) -> String {
     short(bytes as f64 / 1024.0 / 1024.0)
-}
-
-fn short(number: f64) -> String {
-    match number {
-        0.0 => "0".to_owned(),
-        number if number < 10.0 => format!("{number:.2}"),
-        number if number < 10_000.0 => format!("{number:.1}"),
-        number => format!("{number:.0}"),
-    }
-}
-
-/// Words into lines of 80 columns.
-fn wrapped(out: &mut String, first: &str, others: &str, words: &str) {
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in words.split(' ') {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            let _ = writeln!(out, "{line}");
-            others.clone_into(&mut line);
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    let _ = writeln!(out, "{line}");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_names_and_numbers_keep_to_80_columns() {
-        let mut out = String::new();
-        head(&mut out, "KB by class", &["median", "average", "75 %", "99 %", "99.9 %", "max"]);
-        let quantiles = Quantiles { max: 99_999_999.0, median: 9_999.94, ..Quantiles::default() };
-        row(&mut out, &"long name ".repeat(9), &numbers(&quantiles));
-        wrapped(&mut out, "- ", "  ", &"eleven long words ".repeat(20));
-        assert!(out.lines().count() > 5);
-        assert!(out.lines().all(|line| line.chars().count() <= WIDTH), "{out}");
-        assert!(out.contains("…"), "{out}");
-    }
 }
