@@ -1,0 +1,5 @@
+//go:build !(cgo && linux)
+
+package oneflush
+
+func libcOfProcess() libc { return none }

@@ -1,0 +1,8 @@
+'use strict';
+
+/** What was refused, and the way out. */
+class OneflushError extends Error {
+  name = 'OneflushError';
+}
+
+module.exports = { OneflushError };
