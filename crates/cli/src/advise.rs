@@ -138,7 +138,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     match &options.live {
         Some(dir) => {
             trace::check_permission("advise --live")?;
-            let targets = trace::targets_of_directory(dir)?;
+            let targets = trace::targets_of_directory("--live", dir)?;
             found = device::of(&targets);
             traces.push(live::record(&reading, targets, dir, options.seconds)?);
         }

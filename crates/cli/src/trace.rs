@@ -107,9 +107,10 @@ impl Devices {
     }
 }
 
-/// The device that this directory is on, with those that it lies on.
-pub fn targets_of_directory(dir: &Path) -> Result<Targets, Failure> {
-    let target = Target::of_directory(dir).map_err(Failure::usage)?;
+/// The device that this directory is on, with those that it lies on. `option` named it.
+pub fn targets_of_directory(option: &str, dir: &Path) -> Result<Targets, Failure> {
+    let target = Target::of_directory(dir)
+        .map_err(|error| Failure::usage(error.to_string().replacen("--dir", option, 1)))?;
     let targets = Targets::new(vec![target]).map_err(Failure::usage)?;
     targets.with_below(false).map_err(Failure::failed)
 }

@@ -216,7 +216,7 @@ impl Log<'_> {
         let dense_frames = (DENSE_FRAMES as f64 * lag) as u64;
         let changed_bytes = self.pages.len() as u64 * self.page_bytes;
         let frames_bytes = self.frames * self.page_bytes;
-        let wanted = (changed_bytes as f64).max(LOG_BYTES).min(LOG_BYTES_MAX);
+        let wanted = (changed_bytes as f64).clamp(LOG_BYTES, LOG_BYTES_MAX);
         let age_ns = self.begun_ns.map_or(0, |begun_ns| self.last_ns.saturating_sub(begun_ns));
         self.frames >= FRAMES_MAX
             || self.frames >= dense_frames && frames_bytes >= changed_bytes * DENSE_CHANGES
