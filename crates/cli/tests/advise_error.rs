@@ -1,11 +1,11 @@
 //! How far off the estimates of `oneflush advise` are: workloads of `oneflush bench` are recorded
 //! with SQLite's own journals, advised, and then really measured with each strategy.
 //!
-//! A short one runs with the tests. The others run on demand, as root:
+//! A short one runs with the tests. `ONEFLUSH_ADVISE_TEST` asks for the others, as root:
 //!
 //! ```text
-//! cargo test --release -p oneflush --test advise_error -- --ignored --nocapture the_error
-//! cargo test --release -p oneflush --test advise_error -- --ignored --nocapture fit
+//! ONEFLUSH_ADVISE_TEST=table cargo test --release -p oneflush --test advise_error -- --nocapture
+//! ONEFLUSH_ADVISE_TEST=fit   cargo test --release -p oneflush --test advise_error -- --nocapture
 //! ```
 //!
 //! The first prints the table of `docs/results/advise.md`, the second a new
@@ -210,6 +210,15 @@ fn estimates_for_plain_and_eager_are_near_what_is_measured() {
     if skip_unless_root("estimates_for_plain_and_eager_are_near_what_is_measured") {
         return;
     }
+    match std::env::var("ONEFLUSH_ADVISE_TEST").as_deref() {
+        Ok("table") => print_the_error_of_each_estimate(),
+        Ok("fit") => print_numbers_that_fit(),
+        Ok(other) => panic!("ONEFLUSH_ADVISE_TEST={other}: there are table and fit"),
+        Err(_) => short_workloads_are_estimated_well(),
+    }
+}
+
+fn short_workloads_are_estimated_well() {
     let runs = Runs::new();
     for case in BRIEF {
         let Some(all) = runs.judge(case) else { return };
@@ -238,12 +247,8 @@ fn estimates_for_plain_and_eager_are_near_what_is_measured() {
     }
 }
 
-#[test]
-#[ignore = "takes an hour; prints the table of docs/results/advise.md"]
-fn the_error_of_each_estimate() {
-    if skip_unless_root("the_error_of_each_estimate") {
-        return;
-    }
+/// The table of `docs/results/advise.md`.
+fn print_the_error_of_each_estimate() {
     let runs = Runs::new();
     let mut errors: BTreeMap<Strategy, Vec<(f64, f64)>> = BTreeMap::new();
     println!(
@@ -302,12 +307,8 @@ fn the_error_of_each_estimate() {
 }
 
 /// Changes one number after the other as long as the errors become smaller.
-#[test]
-#[ignore = "takes an hour; prints crates/trace/src/advise/calibration.tsv"]
-fn fit_the_numbers_of_the_table() {
-    if skip_unless_root("fit_the_numbers_of_the_table") {
-        return;
-    }
+/// A new `crates/trace/src/advise/calibration.tsv`.
+fn print_numbers_that_fit() {
     let runs = Runs::new();
     let mut all = Vec::new();
     for case in FITTED {
