@@ -5,12 +5,13 @@
 #   SQL        the shell's words: reads SQL from standard input, and takes the database's name
 #   BUFFERED   words before a program, so that each line that it prints is out at once; may be none
 #   EXTENSION  the path of liboneflush, without .so
+#   OF         what each claim begins with; may be unset
 
 passed=0 failed=0
 
 # check CLAIM COMMAND…
 check() {
-    local claim=$1 said
+    local claim=${OF:-}$1 said
     shift
     if said=$("$@" 2>&1); then
         passed=$((passed + 1))

@@ -13,7 +13,7 @@
 static int failed = 0;
 
 static void say(sqlite3 *db) {
-    fprintf(stderr, "Error: %s\n", sqlite3_errmsg(db));
+    fprintf(stderr, "Runtime error: %s\n", sqlite3_errmsg(db));
     failed = 1;
 }
 
