@@ -5,6 +5,9 @@
 **
 **     cc app.c sqlite3.c liboneflush.a -lpthread -ldl -lm
 **
+** With musl, an unwinder of musl has to be there: Alpine's compiler has one, Zig's wants -lunwind
+** behind the library. Debian's musl-gcc has only that of glibc.
+**
 ** Call oneflush_register() before a database is opened. Then ask for the VFS:
 **
 **     oneflush_register();

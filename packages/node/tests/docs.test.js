@@ -25,14 +25,16 @@ for (const page of ['README.md', 'book.md']) {
     for (const { file, body } of blocks) {
       if (file) fs.writeFileSync(path.join(place, file), body);
     }
-    const script = blocks.filter(({ language }) => language === 'sh').map(({ body }) => body).join('');
+    const all = (wanted) => blocks.filter(({ language }) => language === wanted)
+      .map(({ body }) => body).join('');
+    const script = all('sh');
     if (!script) continue;
     test(`${page}, ${title}`, () => {
-      const expected = blocks.filter(({ language }) => language === 'text');
+      const expected = all('text');
       const child = spawnSync('bash', ['-euo', 'pipefail', '-c', script],
         { cwd: place, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
       assert.equal(child.status, 0, child.stderr);
-      if (expected.length > 0) assert.equal(child.stdout, expected.map(({ body }) => body).join(''));
+      if (expected) assert.equal(child.stdout, expected);
     });
   }
   test(`${page} has no block that is not run`, () => {

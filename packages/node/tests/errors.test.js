@@ -113,7 +113,8 @@ function inChangedCopy(change) {
 test('a missing platform package is named, and how it is installed', () => {
   const said = inChangedCopy((modules) => fs.rmSync(`${modules}/@oneflush`, { recursive: true }));
   const version = require('oneflush').version;
-  assert.equal(said, `OneflushError oneflush: the package @oneflush/${PLATFORM} is not installed. ` +
+  assert.equal(said, 'OneflushError oneflush: ' +
+    `the package @oneflush/${PLATFORM} is not installed. ` +
     `Install it: npm install @oneflush/${PLATFORM}@${version} ` +
     '(npm leaves it out with --omit=optional)');
 });

@@ -89,7 +89,8 @@ class Command < Case
   def test_oneflush_is_the_program_and_its_exit_status_is_the_programs
     assert_equal "oneflush #{Oneflush::VERSION}\n", `oneflush --version`
     assert_equal `#{Oneflush.program_path} --help`, `oneflush --help`
-    { %w[nonsense] => 2, %w[recover missing.db] => 1, %w[run -- no-such-program] => 127 }.each do |words, code|
+    codes = { %w[nonsense] => 2, %w[recover missing.db] => 1, %w[run -- no-such-program] => 127 }
+    codes.each do |words, code|
       _, status = Open3.capture2e("oneflush", *words)
       assert_equal code, status.exitstatus
     end

@@ -72,7 +72,8 @@ class Loading < Case
   end
 
   def test_enable_serves_what_is_opened_afterwards
-    assert_equal '"plain (inactive: journal_mode=delete)"', strategy_of("Oneflush.enable(default: true)")
+    assert_equal '"plain (inactive: journal_mode=delete)"',
+                 strategy_of("Oneflush.enable(default: true)")
     assert_equal "nil", strategy_of("Oneflush.enable")
     assert_equal "nil", strategy_of("Oneflush.enable(strategy: :eager)")
     assert_equal '"eager (inactive: journal_mode=delete)"',

@@ -15,7 +15,9 @@ function recover(path, { dryRun = false, acceptLoss = false } = {}) {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   if (error) throw new OneflushError(`oneflush: ${error.message}`, { cause: error });
-  if (status !== 0) throw new OneflushError(stderr.trim() || `oneflush: recover ended by ${signal}`);
+  if (status !== 0) {
+    throw new OneflushError(stderr.trim() || `oneflush: recover ended by ${signal}`);
+  }
   return JSON.parse(stdout);
 }
 

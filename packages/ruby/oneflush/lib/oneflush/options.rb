@@ -4,6 +4,7 @@ module Oneflush
   # Oneflush's options, as environment variables and as parameters of a URI. The tests hold the
   # words against those that the library allows.
   module Options
+    # Words of a switch; true and false stand for them.
     SWITCH = %w[on off].freeze
 
     # Words that are allowed; nil where the library knows the bounds of a number.

@@ -19,7 +19,8 @@ module Oneflush
       options = []
       options << "--dry-run" if dry_run
       options << "--accept-loss" if accept_loss
-      said, refused, status = Open3.capture3(program_path, "recover", "--json", *options, "--", path)
+      words = ["recover", "--json", *options, "--", path]
+      said, refused, status = Open3.capture3(program_path, *words)
       return JSON.parse(said) if status.success?
 
       raise Error, refused.empty? ? "oneflush: recover ended: #{status}" : refused.chomp
