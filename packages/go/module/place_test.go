@@ -123,7 +123,9 @@ func TestALibraryInTheCacheThatIsNotOursIsReplacedBeforeItIsLoaded(t *testing.T)
 		"changed":   func() error { return os.WriteFile(file, evil, 0o500) },
 		"cut":       func() error { return os.WriteFile(file, content[:1000], 0o500) },
 		"empty":     func() error { return os.WriteFile(file, nil, 0o500) },
-		"writable":  func() error { return errorsOf(os.WriteFile(file, content, 0o500), os.Chmod(file, 0o722)) },
+		"writable": func() error {
+			return errorsOf(os.WriteFile(file, content, 0o500), os.Chmod(file, 0o722))
+		},
 		"a link":    func() error { return os.Symlink("/etc/hostname", file) },
 		"a pipe":    func() error { return syscall.Mkfifo(file, 0o600) },
 		"not there": func() error { return nil },

@@ -33,7 +33,10 @@ export interface Options {
 }
 
 export interface LoadOptions extends Options {
-  /** Whether every database that is opened afterwards uses Oneflush. better-sqlite3 needs it. */
+  /**
+   * Whether every database that is opened afterwards uses Oneflush. better-sqlite3 needs it. It
+   * cannot be taken back while the process lives.
+   */
   default?: boolean;
 }
 

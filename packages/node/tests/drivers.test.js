@@ -78,4 +78,42 @@ test('each load() with options is for the databases opened after it', { skip:
   oneflush.load(first);
   assert.equal(oneflush.strategy(open('eager')), 'eager');
   assert.equal(process.env.ONEFLUSH_STRATEGY, undefined);
+  // The default stays, also where a later call does not name it.
+  oneflush.load(Database, { strategy: 'plain' });
+  const last = new Database(path.join(folder(), 'app.db'));
+  assert.match(oneflush.strategy(last), /^plain/);
+});
+
+test('sqlite3: loads that are not awaited wait for each other', { skip:
+  !drivers.sqlite3 && 'no sqlite3' }, () => {
+  const said = run(`
+    const { load, strategy } = require('oneflush');
+    const { Database } = require('sqlite3');
+    const all = ['eager', 'waldio', 'plain'].map((word) =>
+      load(Database, { default: true, strategy: word }));
+    Promise.all(all).then(() => {
+      const db = new Database('${folder()}/app.db', async () => {
+        console.log(await strategy(db), process.env.ONEFLUSH_STRATEGY);
+        db.close();
+      });
+    });`);
+  assert.equal(said, 'plain (inactive: journal_mode=delete) undefined');
+});
+
+test('sqlite3: while it loads, a load of another driver is refused', { skip:
+  !(drivers.sqlite3 && drivers['better-sqlite3']) && 'no sqlite3' }, () => {
+  const said = run(`
+    const { load } = require('oneflush');
+    const { Database } = require('sqlite3');
+    const other = () => load(require('better-sqlite3'), { default: true });
+    const db = new Database(':memory:', async () => {
+      const { loadExtension } = db;
+      db.loadExtension = (...words) => {
+        try { other() } catch (error) { console.log(error.message) }
+        loadExtension.apply(db, words);
+      };
+      await load(db, { default: true });
+      other();
+    });`);
+  assert.equal(said, 'oneflush: load() of sqlite3 is still under way; await it first');
 });

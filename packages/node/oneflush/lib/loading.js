@@ -16,20 +16,26 @@ const { libraryPath } = require('./platform');
 // Under this name the main thread tells its workers: { SQLite: variables }.
 const LOADED = 'oneflush';
 
-// While sqlite3 loads in a thread of its own, the environment is that of its options.
+// While sqlite3 loads in a thread of its own, the environment is that of its options. So one load
+// waits for the other.
 let isUnderWay = false;
+let lastOfQueue = Promise.resolve();
 
 function load(target, options = {}) {
   const wanted = variables(options);
   const driver = driverOf(target);
   const path = libraryPath();
-  return driver.isAsync ? later(driver, target, path, wanted) : now(driver, target, path, wanted);
+  if (!driver.isAsync) return now(driver, target, path, wanted);
+  const turn = lastOfQueue.then(() => later(driver, target, path, wanted));
+  lastOfQueue = turn.catch(() => {});
+  return turn;
 }
 
-function now(driver, target, path, wanted) {
+function now(driver, target, path, asked) {
   const db = typeof target === 'function' ? driver.connection(target) : target;
   try {
     const sqlite = nameOf(driver, driver.ask(db, 'SELECT sqlite_source_id()'));
+    const wanted = withDefault(sqlite, asked);
     if (isLoaded(sqlite, wanted)) return;
     const restore = setVariables(driver, wanted);
     try {
@@ -45,10 +51,11 @@ function now(driver, target, path, wanted) {
   }
 }
 
-async function later(driver, target, path, wanted) {
+async function later(driver, target, path, asked) {
   const db = typeof target === 'function' ? await driver.connection(target) : target;
   try {
     const sqlite = nameOf(driver, await driver.ask(db, 'SELECT sqlite_source_id()'));
+    const wanted = withDefault(sqlite, asked);
     if (isLoaded(sqlite, wanted)) return;
     const restore = setVariables(driver, wanted);
     isUnderWay = true;
@@ -69,9 +76,17 @@ async function later(driver, target, path, wanted) {
 // A process may have several SQLites, and each has its own VFSes.
 const nameOf = (driver, source) => `${driver.name} ${source}`;
 
+/** A VFS that is the default stays the default, so options that do not name it keep it. */
+function withDefault(sqlite, asked) {
+  const isDefault = loadedInto(sqlite)?.ONEFLUSH_DEFAULT === '1';
+  return isDefault && Object.keys(asked).length > 0 ? { ONEFLUSH_DEFAULT: '1', ...asked } : asked;
+}
+
+const loadedInto = (sqlite) => getEnvironmentData(LOADED)?.[sqlite];
+
 /** Whether that SQLite has the extension with these options. Without options any will do. */
 function isLoaded(sqlite, wanted) {
-  const loaded = getEnvironmentData(LOADED)?.[sqlite];
+  const loaded = loadedInto(sqlite);
   if (!loaded) return false;
   const names = Object.keys(wanted);
   const same = names.length === Object.keys(loaded).length;

@@ -17,7 +17,8 @@ module Oneflush
     # (`ONEFLUSH_STRATEGY`).
     #
     # @param db [SQLite3::Database]
-    # @param default [Boolean, nil] whether every database that is opened afterwards uses Oneflush
+    # @param default [Boolean, nil] whether every database that is opened afterwards uses Oneflush;
+    #   it cannot be taken back while the process lives
     # @param options [Hash] options of Oneflush, such as `strategy: :eager`
     # @return [void]
     # @raise [Error] if an option is not known, or the extension cannot be loaded
