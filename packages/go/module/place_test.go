@@ -120,9 +120,9 @@ func TestALibraryInTheCacheThatIsNotOursIsReplacedBeforeItIsLoaded(t *testing.T)
 	evil := append([]byte{}, content...)
 	evil[len(evil)/2] ^= 1
 	for name, spoil := range map[string]func() error{
-		"changed":   func() error { return os.WriteFile(file, evil, 0o500) },
-		"cut":       func() error { return os.WriteFile(file, content[:1000], 0o500) },
-		"empty":     func() error { return os.WriteFile(file, nil, 0o500) },
+		"changed": func() error { return os.WriteFile(file, evil, 0o500) },
+		"cut":     func() error { return os.WriteFile(file, content[:1000], 0o500) },
+		"empty":   func() error { return os.WriteFile(file, nil, 0o500) },
 		"writable": func() error {
 			return errorsOf(os.WriteFile(file, content, 0o500), os.Chmod(file, 0o722))
 		},
