@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build packages bare all-bare demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests suite-subset book clean help
+.PHONY: build packages bare all-bare demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -126,6 +126,10 @@ guest: build
 ## all-guests: the same, and there the benchmark, clients and a part of SQLite's suite on F2FS; power cuts of all strategies on all file systems
 all-guests: build
 	@for case in f2fs-trace maw-f2fs bench f2fs-clients "f2fs-suite --tests 20000" "power-cut-turns --all --states 600"; do guest/$$case || failed=1; done; exit $${failed:-0}
+
+## aarch64: what build/platforms has for aarch64, on Debian's arm64 in a guest: commits and deaths, unit tests, crash states (an hour or more)
+aarch64:
+	guest/aarch64
 
 ## suite-subset: a part of SQLite's own test suite; which strategy gets all of it follows from the commit
 suite-subset:
