@@ -4,13 +4,14 @@
 mod common;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use common::{
     count, crash, files, insert, integrity, number, open_stock, open_with, reserve, scratch, side,
     statistic,
 };
+use oneflush_testing::wait_until;
 use rusqlite::{Connection, OpenFlags};
 
 const LAYOUTS: [&str; 4] = ["embed", "pad512", "pad4k", "pad8k"];
@@ -209,18 +210,22 @@ fn a_connection_that_only_reads_never_meets_a_frame_that_is_in_memory_alone() {
     for parameters in ["", "group=4&interval=2ms"] {
         let (_dir, path) = scratch();
         drop(open(&path));
-        let over = AtomicBool::new(false);
+        let (over, open_writers) = (AtomicBool::new(false), AtomicU32::new(0));
         std::thread::scope(|scope| {
             let writers: Vec<_> = (0..3)
                 .map(|_| {
                     scope.spawn(|| {
                         let db = try_open(&path, parameters).unwrap();
+                        insert(&db, 1);
+                        open_writers.fetch_add(1, Relaxed);
                         while !over.load(Relaxed) {
                             insert(&db, 1);
                         }
                     })
                 })
                 .collect();
+            // A reader that came first would read as with SQLite alone, and keep writers away.
+            wait_until("the writers", || open_writers.load(Relaxed) == 3);
             std::thread::sleep(Duration::from_millis(200));
             let mut last = 0;
             for _ in 0..40 {

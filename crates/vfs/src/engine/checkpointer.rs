@@ -226,7 +226,7 @@ impl Checkpointer {
         lock(&self.pacing).begin(Duration::ZERO);
         let began = Instant::now();
         let result = self.run_to_its_end(options);
-        self.ended(began, &result);
+        self.ended(began, &result, false);
         result
     }
 
@@ -413,7 +413,7 @@ impl Checkpointer {
             lock(&self.pacing).begin(REST_MAX);
             let began = Instant::now();
             let result = self.run_to_its_end(&options);
-            let held_up = self.ended(began, &result);
+            let held_up = self.ended(began, &result, true);
             match result {
                 Ok(_) if held_up => {}
                 Ok(_) => {
@@ -426,8 +426,6 @@ impl Checkpointer {
                             [OF-204]",
                         self.path
                     ));
-                    let mut state = self.state();
-                    state.thread = Thread::Refused;
                     return;
                 }
             }
@@ -450,8 +448,9 @@ impl Checkpointer {
         state
     }
 
-    /// Accounts for a checkpoint that has ended. True if readers, or a call-off, held it up.
-    fn ended(&self, began: Instant, result: &Result<Progress, String>) -> bool {
+    /// Accounts for a checkpoint that has ended, of the thread or of another one. True if readers,
+    /// or a call-off, held it up.
+    fn ended(&self, began: Instant, result: &Result<Progress, String>, is_of_thread: bool) -> bool {
         let time_ns = began.elapsed().as_nanos() as u64;
         let mut state = self.state();
         state.running = false;
@@ -469,6 +468,10 @@ impl Checkpointer {
             Ok(progress) => progress.held_up,
             Err(_) => {
                 state.counts.failed += 1;
+                // Here: a request that came between the end and this would be promised and lost.
+                if is_of_thread {
+                    state.thread = Thread::Refused;
+                }
                 false
             }
         };
