@@ -1,0 +1,46 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::{PageNo, TreeId, Version};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{}: could not {doing}: {source}", path.display())]
+    Io { path: PathBuf, doing: &'static str, source: io::Error },
+    #[error("{}: this is not a database of mvbt; it begins with {begins}", path.display())]
+    OtherFormat { path: PathBuf, begins: String },
+    #[error(
+        "{}: format {found}; this program knows formats up to {known}. Use the newer program",
+        path.display()
+    )]
+    NewerFormat { path: PathBuf, found: u32, known: u32 },
+    #[error("{}: both anchors are damaged. Restore a backup", path.display())]
+    AnchorsDamaged { path: PathBuf },
+    #[error("page {page} is damaged: {what}")]
+    Damaged { page: PageNo, what: &'static str },
+    #[error("page {page} is damaged: it is reached twice, or is its own descendant")]
+    ReachedTwice { page: PageNo },
+    #[error("version {asked} is not kept any more; page {page} has {kept} and later ones")]
+    SnapshotGone { page: PageNo, asked: Version, kept: Version },
+    #[error("there is no tree {tree}")]
+    NoTree { tree: TreeId },
+    #[error("tree {tree} is of the other kind")]
+    WrongKind { tree: TreeId },
+    #[error("a payload has at most {limit} bytes, not {length}")]
+    TooLong { length: u64, limit: u64 },
+    #[error("the database would have more than its limit of {limit} pages")]
+    Full { limit: u64 },
+    #[error("an earlier write or flush failed; open the database anew")]
+    Poisoned,
+    #[error("the database is in use: {what}")]
+    Busy { what: &'static str },
+    #[error("a page cannot have {bytes} bytes: a power of two from 512 to 65536 can")]
+    PageSize { bytes: usize },
+    #[error("{what}")]
+    Misuse { what: &'static str },
+}

@@ -1,0 +1,156 @@
+//! A page as it was read, and what a reader of some version sees of it.
+
+use std::borrow::Cow;
+
+use oneflush_blocklog::Uuid;
+
+use crate::bytes::get_u16;
+use crate::page::cell::{self, Cell, Shape};
+use crate::page::slot::{self, LIVE_BYTES, Slot};
+use crate::voids::Voids;
+use crate::{Error, PageNo, Result, TreeId, Version};
+
+/// A page that was checked: whatever it holds, no offset in it is wrong.
+#[derive(Debug)]
+pub struct Image {
+    pub bytes: Box<[u8]>,
+    pub no: PageNo,
+    pub tree: TreeId,
+    active: Slot,
+    fallback: Option<Slot>,
+    /// A directory of a transaction that never was, in the fallback's place. What it lists of older
+    /// versions is right.
+    voided: Option<Slot>,
+    /// Which slot the active directory has.
+    pub active_index: usize,
+}
+
+impl Image {
+    /// Chooses the directories that count (R1 to R3).
+    pub fn read(bytes: Box<[u8]>, no: PageNo, uuid: Uuid, voids: &Voids) -> Result<Image> {
+        let (found, tree) = slot::header(&bytes);
+        if found != no {
+            return Err(Error::Damaged { page: no, what: "it has another page's number" });
+        }
+        let read = [0, 1].map(|index| Slot::read(&bytes, index, uuid));
+        let is_void = |slot: &Slot| slot.is_multi && voids.holds(slot.version);
+        let [first, second] = read.map(|slot| slot.filter(|slot| !is_void(slot)));
+        // What it says of a page that it made for older readers is void, too.
+        let leads_astray = |slot: &Slot| {
+            slot.dead_cells(&bytes).any(|dead| {
+                let cell = cell::parse(&bytes, usize::from(dead.place), slot.shape());
+                cell.is_none_or(|cell| cell.start == Version(0))
+            })
+        };
+        let voided = read.into_iter().flatten().find(|slot| is_void(slot) && !leads_astray(slot));
+        let (active_index, active, fallback) = match (first, second) {
+            (Some(first), Some(second)) if first.version > second.version => {
+                (0, first, Some(second))
+            }
+            (Some(first), None) => (0, first, None),
+            (first, Some(second)) => (1, second, first),
+            (None, None) => {
+                return Err(Error::Damaged { page: no, what: "none of its directories is valid" });
+            }
+        };
+        Ok(Image { bytes, no, tree, active, fallback, voided, active_index })
+    }
+
+    /// The directory of the newest version.
+    pub fn active(&self) -> &Slot {
+        &self.active
+    }
+
+    pub fn fallback(&self) -> Option<&Slot> {
+        self.fallback.as_ref()
+    }
+
+    pub fn voided(&self) -> Option<&Slot> {
+        self.voided.as_ref()
+    }
+
+    /// What a reader of this version sees (R4, R5).
+    pub fn view(&self, version: Version) -> Result<View<'_>> {
+        let newest_of = [Some(&self.active), self.fallback()]
+            .into_iter()
+            .flatten()
+            .find(|slot| slot.version <= version);
+        if let Some(slot) = newest_of {
+            return Ok(self.live(slot));
+        }
+        let all = [Some(&self.active), self.voided()];
+        match all.into_iter().flatten().find(|slot| slot.floor <= version) {
+            Some(slot) => Ok(self.merged(slot, version)),
+            None => {
+                let kept = self.active.floor;
+                Err(Error::SnapshotGone { page: self.no, asked: version, kept })
+            }
+        }
+    }
+
+    /// The live cells of the active directory.
+    pub fn newest(&self) -> View<'_> {
+        self.live(&self.active)
+    }
+
+    fn live<'a>(&'a self, slot: &Slot) -> View<'a> {
+        let places = Places::Stored(slot.live_places(&self.bytes));
+        View { page: &self.bytes, shape: slot.shape(), height: slot.height, places }
+    }
+
+    /// Live and dead cells of a directory that this version sees, in key order.
+    fn merged(&self, slot: &Slot, version: Version) -> View<'_> {
+        let shape = slot.shape();
+        let sees = |&(place, end): &(u16, Version)| {
+            let cell = cell::parse(&self.bytes, usize::from(place), shape);
+            version < end && cell.is_some_and(|cell| cell.start <= version)
+        };
+        let places: Vec<u16> =
+            slot.in_order(&self.bytes).into_iter().filter(sees).map(|(place, _)| place).collect();
+        let places = Places::Listed(Cow::Owned(places));
+        View { page: &self.bytes, shape, height: slot.height, places }
+    }
+}
+
+/// Cells in key order: what some version sees of a page.
+#[derive(Clone, Debug)]
+pub struct View<'a> {
+    page: &'a [u8],
+    pub shape: Shape,
+    pub height: u8,
+    places: Places<'a>,
+}
+
+#[derive(Clone, Debug)]
+enum Places<'a> {
+    Stored(&'a [u8]),
+    Listed(Cow<'a, [u16]>),
+}
+
+impl<'a> View<'a> {
+    pub fn of(page: &'a [u8], shape: Shape, height: u8, places: &'a [u16]) -> View<'a> {
+        View { page, shape, height, places: Places::Listed(Cow::Borrowed(places)) }
+    }
+
+    pub fn len(&self) -> usize {
+        match &self.places {
+            Places::Stored(bytes) => bytes.len() / LIVE_BYTES,
+            Places::Listed(places) => places.len(),
+        }
+    }
+
+    pub fn place(&self, index: usize) -> usize {
+        usize::from(match &self.places {
+            Places::Stored(bytes) => get_u16(bytes, index * LIVE_BYTES),
+            Places::Listed(places) => places[index],
+        })
+    }
+
+    pub fn cell(&self, index: usize) -> Cell<'a> {
+        cell::parse(self.page, self.place(index), self.shape).expect("the page was checked")
+    }
+
+    pub fn integer_key(&self, index: usize) -> i64 {
+        cell::integer_key(self.page, self.place(index), self.shape.is_inner)
+    }
+}

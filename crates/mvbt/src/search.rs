@@ -1,0 +1,162 @@
+//! Going down a tree, and finding a cell in a page.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::page::cell::{Cell, Content};
+use crate::page::draft::Draft;
+use crate::page::image::{Image, View};
+use crate::{Error, PageNo, Result, TreeId, Version, payload};
+
+/// A stored record beside the one that is sought.
+pub type Compare<'a> = &'a dyn Fn(&[u8]) -> Ordering;
+
+/// What is sought.
+#[derive(Clone, Copy)]
+pub enum Probe<'a> {
+    Integer(i64),
+    Record(Compare<'a>),
+    /// Before all cells, and behind them.
+    First,
+    Last,
+}
+
+/// A tree as some version has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeRef {
+    pub id: TreeId,
+    pub root: PageNo,
+    pub is_record: bool,
+}
+
+/// A page as someone sees it.
+pub enum PageRef<'a> {
+    Newest(Arc<Image>),
+    At(Arc<Image>, Version),
+    Draft(&'a Draft),
+}
+
+impl PageRef<'_> {
+    pub fn view(&self) -> Result<View<'_>> {
+        match self {
+            PageRef::Newest(image) => Ok(image.newest()),
+            PageRef::At(image, version) => image.view(*version),
+            PageRef::Draft(draft) => Ok(draft.view()),
+        }
+    }
+
+    pub fn tree(&self) -> TreeId {
+        match self {
+            PageRef::Newest(image) | PageRef::At(image, _) => image.tree,
+            PageRef::Draft(draft) => draft.tree,
+        }
+    }
+}
+
+/// Where pages come from: a snapshot, or a transaction.
+pub trait Source {
+    fn page(&self, no: PageNo) -> Result<PageRef<'_>>;
+    /// The payload of an overflow page, and the next page.
+    fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)>;
+}
+
+/// A page on the way down, and which cell was taken in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub no: PageNo,
+    pub index: usize,
+}
+
+/// Ordering of a cell beside what is sought.
+fn compare(source: &dyn Source, cell: &Cell<'_>, probe: Probe<'_>) -> Result<Ordering> {
+    Ok(match probe {
+        Probe::Integer(key) => cell.key.cmp(&key),
+        Probe::Record(compare) => with_content(source, cell.content, compare)?,
+        Probe::First => Ordering::Greater,
+        Probe::Last => Ordering::Less,
+    })
+}
+
+/// Calls with all of a content, which is read if it is long.
+pub fn with_content<R>(
+    source: &dyn Source,
+    content: Content<'_>,
+    call: impl FnOnce(&[u8]) -> R,
+) -> Result<R> {
+    match content.overflow {
+        None => Ok(call(content.local)),
+        Some(_) => Ok(call(&payload::read(source, content)?)),
+    }
+}
+
+/// The first cell from `from` on that is not less than what is sought, and whether it is that.
+fn find(
+    source: &dyn Source,
+    view: &View<'_>,
+    probe: Probe<'_>,
+    from: usize,
+) -> Result<(usize, bool)> {
+    let (mut low, mut high) = (from, view.len());
+    let mut is_found = false;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let order = match probe {
+            Probe::Integer(key) => view.integer_key(middle).cmp(&key),
+            _ => compare(source, &view.cell(middle), probe)?,
+        };
+        match order {
+            Ordering::Less => low = middle + 1,
+            Ordering::Equal => (high, is_found) = (middle, true),
+            Ordering::Greater => high = middle,
+        }
+    }
+    Ok((low, is_found))
+}
+
+/// The way to the leaf that holds what is sought, or would. The last step's index is the first cell
+/// that is not less; it may be behind the leaf's last. True: that cell is what is sought.
+pub fn descend(
+    source: &dyn Source,
+    tree: &TreeRef,
+    probe: Probe<'_>,
+    path: &mut Vec<Step>,
+) -> Result<bool> {
+    path.clear();
+    descend_from(source, tree, tree.root, None, probe, path)
+}
+
+/// The same from a page on, which stands below one of height `above`.
+pub fn descend_from(
+    source: &dyn Source,
+    tree: &TreeRef,
+    mut no: PageNo,
+    mut above: Option<u8>,
+    probe: Probe<'_>,
+    path: &mut Vec<Step>,
+) -> Result<bool> {
+    loop {
+        let page = source.page(no)?;
+        let view = page.view()?;
+        let is_right = page.tree() == tree.id && view.shape.is_record == tree.is_record;
+        if !is_right || above.is_some_and(|above| view.height >= above) {
+            return Err(Error::Damaged {
+                page: no,
+                what: "it is not the page that its parent means",
+            });
+        }
+        if view.height == 0 {
+            let (index, is_found) = find(source, &view, probe, 0)?;
+            path.push(Step { no, index });
+            return Ok(is_found);
+        }
+        if view.len() == 0 {
+            return Err(Error::Damaged { page: no, what: "it has no children" });
+        }
+        // The first cell counts as less than anything.
+        let (index, is_equal) = find(source, &view, probe, 1)?;
+        let index = if is_equal { index } else { index - 1 };
+        path.push(Step { no, index });
+        above = Some(view.height);
+        no = view.cell(index).child;
+    }
+}

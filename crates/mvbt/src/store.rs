@@ -1,0 +1,260 @@
+//! The file: anchors, ring and pages on a [`Storage`], and the pages in memory.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use oneflush_blocklog::{AlignedBuffer, Storage, Uuid, is_full};
+use parking_lot::RwLock;
+
+use crate::anchor::Anchor;
+use crate::cache::Cache;
+use crate::layout::{self, BLOCK_BYTES};
+use crate::page::image::Image;
+use crate::ring::CommitBlock;
+use crate::voids::Voids;
+use crate::{Error, PageNo, Result};
+
+/// The file grows by a sixteenth, within these.
+const GROWTH_BYTES_MIN: u64 = 64 * 1024;
+const GROWTH_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// What was written, for measurements and tests.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub pages: AtomicU64,
+    pub blocks: AtomicU64,
+    pub flushes: AtomicU64,
+    pub reads: AtomicU64,
+}
+
+pub struct Store {
+    storage: Arc<dyn Storage>,
+    /// For messages.
+    path: PathBuf,
+    pub page_bytes: usize,
+    pub uuid: Uuid,
+    pub voids: RwLock<Voids>,
+    cache: Cache,
+    pub counters: Counters,
+    poisoned: AtomicBool,
+}
+
+impl Store {
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        path: PathBuf,
+        page_bytes: usize,
+        uuid: Uuid,
+        cache_bytes: usize,
+    ) -> Store {
+        Store {
+            storage,
+            path,
+            page_bytes,
+            uuid,
+            voids: RwLock::default(),
+            cache: Cache::new(cache_bytes / page_bytes),
+            counters: Counters::default(),
+            poisoned: AtomicBool::new(false),
+        }
+    }
+
+    fn failed(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
+        let path = self.path.clone();
+        move |source| Error::Io { path, doing, source }
+    }
+
+    /// After a failure nothing more is written (I17).
+    fn poison<T>(&self, result: io::Result<T>, doing: &'static str) -> Result<T> {
+        if result.is_err() {
+            self.poisoned.store(true, Relaxed);
+        }
+        result.map_err(self.failed(doing))
+    }
+
+    pub fn check_usable(&self) -> Result<()> {
+        if self.poisoned.load(Relaxed) { Err(Error::Poisoned) } else { Ok(()) }
+    }
+
+    pub fn size_bytes(&self) -> Result<u64> {
+        self.storage.size_bytes().map_err(self.failed("ask for its size"))
+    }
+
+    // ---- blocks ----
+
+    pub fn read_block(&self, at: u64) -> Result<AlignedBuffer> {
+        let mut block = AlignedBuffer::zeroed(BLOCK_BYTES);
+        self.storage.read_at(&mut block, at).map_err(self.failed("read a block"))?;
+        Ok(block)
+    }
+
+    pub fn write_anchor(&self, anchor: &Anchor) -> Result<()> {
+        self.check_usable()?;
+        let mut block = AlignedBuffer::zeroed(BLOCK_BYTES);
+        anchor.encode(&mut block);
+        self.counters.blocks.fetch_add(1, Relaxed);
+        let written = self
+            .storage
+            .write(&block, layout::anchor_at(anchor.place()))
+            .and_then(|()| self.storage.flush());
+        self.counters.flushes.fetch_add(1, Relaxed);
+        self.poison(written, "write an anchor")
+    }
+
+    pub fn write_commit_block(&self, commit: &CommitBlock, place: u64) -> Result<()> {
+        self.check_usable()?;
+        let mut block = AlignedBuffer::zeroed(BLOCK_BYTES);
+        commit.encode(&mut block, self.uuid);
+        self.counters.blocks.fetch_add(1, Relaxed);
+        let written = self.storage.write(&block, layout::ring_at(place));
+        self.poison(written, "write a commit block")
+    }
+
+    pub fn read_commit_block(&self, place: u64) -> Result<Option<CommitBlock>> {
+        Ok(CommitBlock::decode(&self.read_block(layout::ring_at(place))?, self.uuid))
+    }
+
+    /// Room for anchors, ring and the first pages.
+    pub fn prepare(&self) -> Result<()> {
+        let at = self.place(PageNo(3))?.next_multiple_of(BLOCK_BYTES as u64);
+        self.poison(self.storage.extend(at + GROWTH_BYTES_MIN), "make it longer")
+    }
+
+    pub fn flush(&self) -> Result<()> {
+        self.check_usable()?;
+        self.counters.flushes.fetch_add(1, Relaxed);
+        self.poison(self.storage.flush(), "flush")
+    }
+
+    // ---- pages ----
+
+    fn place(&self, no: PageNo) -> Result<u64> {
+        layout::page_at(no, self.page_bytes)
+            .ok_or(Error::Damaged { page: no, what: "no file has a page of this number" })
+    }
+
+    /// The bytes of a page, as they are in the file.
+    pub fn read_raw(&self, no: PageNo) -> Result<Box<[u8]>> {
+        let at = self.place(no)?;
+        let unit = self.storage.alignment_bytes().max(self.page_bytes) as u64;
+        let from = at - at % self.alignment();
+        let mut buffer = AlignedBuffer::zeroed(unit as usize);
+        self.counters.reads.fetch_add(1, Relaxed);
+        match self.storage.read_at(&mut buffer, from) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(Error::Damaged { page: no, what: "the file ends before it" })
+            }
+            read => {
+                read.map_err(self.failed("read a page"))?;
+                let skip = (at - from) as usize;
+                Ok(buffer[skip..skip + self.page_bytes].into())
+            }
+        }
+    }
+
+    fn alignment(&self) -> u64 {
+        self.storage.alignment_bytes() as u64
+    }
+
+    /// A page as it is after the last commit, checked.
+    pub fn page(&self, no: PageNo) -> Result<Arc<Image>> {
+        if let Some(image) = self.cache.get(no) {
+            return Ok(image);
+        }
+        let image = Arc::new(self.read_page(no)?);
+        self.cache.put(Arc::clone(&image));
+        Ok(image)
+    }
+
+    fn read_page(&self, no: PageNo) -> Result<Image> {
+        Image::read(self.read_raw(no)?, no, self.uuid, &self.voids.read())
+    }
+
+    /// A page that was committed a moment ago.
+    pub fn keep(&self, image: Image) {
+        self.cache.put(Arc::new(image));
+    }
+
+    pub fn forget(&self, no: PageNo) {
+        self.cache.remove(no);
+    }
+
+    pub fn forget_all(&self) {
+        self.cache.clear();
+    }
+
+    /// Writes one page, durable when this returns.
+    pub fn write_page_durable(&self, no: PageNo, bytes: &[u8]) -> Result<()> {
+        self.check_usable()?;
+        self.counters.pages.fetch_add(1, Relaxed);
+        self.counters.flushes.fetch_add(1, Relaxed);
+        let at = self.place(no)?;
+        let (buffer, at) = self.with_neighbours(at, bytes)?;
+        self.poison(self.storage.write_durable(&buffer, at), "write a page")
+    }
+
+    /// Writes pages, which may be lost until a flush.
+    pub fn write_pages(&self, pages: &BTreeMap<PageNo, Box<[u8]>>) -> Result<()> {
+        self.check_usable()?;
+        self.counters.pages.fetch_add(pages.len() as u64, Relaxed);
+        let mut run: Vec<u8> = Vec::new();
+        let mut run_at = 0;
+        for (&no, bytes) in pages {
+            let at = self.place(no)?;
+            if !run.is_empty() && run_at + run.len() as u64 != at {
+                self.write_run(run_at, &run)?;
+                run.clear();
+            }
+            if run.is_empty() {
+                run_at = at;
+            }
+            run.extend_from_slice(bytes);
+        }
+        if run.is_empty() { Ok(()) } else { self.write_run(run_at, &run) }
+    }
+
+    fn write_run(&self, at: u64, bytes: &[u8]) -> Result<()> {
+        let (buffer, at) = self.with_neighbours(at, bytes)?;
+        self.poison(self.storage.write(&buffer, at), "write pages")
+    }
+
+    /// Bytes with what stands beside them in the same blocks, where pages are smaller than those.
+    fn with_neighbours(&self, at: u64, bytes: &[u8]) -> Result<(AlignedBuffer, u64)> {
+        let alignment = self.alignment();
+        let from = at - at % alignment;
+        let to = (at + bytes.len() as u64).next_multiple_of(alignment);
+        let mut buffer = AlignedBuffer::zeroed((to - from) as usize);
+        let skip = (at - from) as usize;
+        if buffer.len() > bytes.len() {
+            self.storage.read_at(&mut buffer, from).map_err(self.failed("read a page"))?;
+        }
+        buffer[skip..skip + bytes.len()].copy_from_slice(bytes);
+        Ok((buffer, from))
+    }
+
+    /// Makes the file long enough for so many pages, and for some more. Durable with the next flush.
+    pub fn grow(&self, pages: u64) -> Result<()> {
+        self.check_usable()?;
+        let least = self.place(PageNo(pages + 1))?;
+        let size = self.size_bytes()?;
+        if size >= least {
+            return Ok(());
+        }
+        let more = (size / 16).clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX);
+        let from = size.next_multiple_of(self.alignment());
+        let to = |bytes: u64| bytes.next_multiple_of(self.alignment());
+        let is_full = |made: &io::Result<()>| made.as_ref().is_err_and(is_full);
+        let mut made = self.storage.zero(from..to(least.max(size + more)));
+        if is_full(&made) {
+            made = self.storage.zero(from..to(least));
+        }
+        // The file has its old size then, and nothing else has failed.
+        if is_full(&made) {
+            return made.map_err(self.failed("make it longer"));
+        }
+        self.poison(made, "make it longer")
+    }
+}

@@ -1,0 +1,181 @@
+//! Where fresh pages come from, and where freed ones go.
+//!
+//! Fresh pages come from a *pool* in memory, so a split dirties no map of free pages. An empty pool
+//! is filled again, in this order, by
+//!
+//! 1. pages that an earlier transaction freed, and no reader can reach (I12);
+//! 2. pages of the tree of free pages, which an earlier opening has left;
+//! 3. pages behind the last one.
+//!
+//! A close leaves a small pool in the anchor, and puts the rest into the tree of free pages. A crash
+//! loses the pool: its pages belong to nobody until a check finds them.
+
+use std::collections::VecDeque;
+
+use crate::anchor;
+use crate::search::Probe;
+use crate::work::catalog::FREE_TREE;
+use crate::work::{CATALOG, Work};
+use crate::{Error, PageNo, Result, Version};
+
+/// So many pages are taken at once: a part of the database, within these.
+const TAKEN_PART: u64 = 64;
+const TAKEN_MIN: u64 = 16;
+const TAKEN_MAX: u64 = 256;
+/// Filling the pool may itself split pages of catalog and free tree.
+const POOL_MIN: usize = 8;
+/// So many pages are in memory at most; more go to the tree of free pages.
+const POOL_MAX: usize = 4096;
+
+/// Pages that a transaction has freed.
+#[derive(Clone, Debug, Default)]
+pub struct Freed {
+    pub version: Version,
+    pub pages: Vec<PageNo>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Pool {
+    /// The next is at the end.
+    fresh: Vec<PageNo>,
+    /// By earlier transactions, oldest first.
+    freed: VecDeque<Freed>,
+    /// By this one.
+    freed_now: Vec<PageNo>,
+    is_filling: bool,
+}
+
+impl Pool {
+    /// What the close before has left.
+    pub fn of(fresh: Vec<PageNo>) -> Pool {
+        Pool { fresh, ..Pool::default() }
+    }
+
+    /// What the next opening may have. Nobody reads any more.
+    pub fn left(&self) -> Vec<PageNo> {
+        let freed = self.freed.iter().flat_map(|freed| &freed.pages);
+        self.fresh.iter().chain(freed).copied().take(anchor::POOL_MAX).collect()
+    }
+
+    /// A page that this transaction makes for older readers alone.
+    pub fn free_later(&mut self, no: PageNo) {
+        self.freed_now.push(no);
+    }
+
+    /// The pool of the next transaction, after this one is durable.
+    pub fn after_commit(mut self, version: Version) -> Pool {
+        let pages = std::mem::take(&mut self.freed_now);
+        if !pages.is_empty() {
+            self.freed.push_back(Freed { version, pages });
+        }
+        self
+    }
+
+    fn len(&self) -> usize {
+        self.fresh.len() + self.freed.iter().map(|freed| freed.pages.len()).sum::<usize>()
+    }
+
+    /// Makes those fresh that no reader reaches: all have begun at the version that freed them, or
+    /// later.
+    fn ripen(&mut self, horizon: Version) {
+        while let Some(freed) = self.freed.pop_front_if(|freed| freed.version <= horizon) {
+            self.fresh.extend(freed.pages);
+        }
+    }
+}
+
+impl Work<'_> {
+    /// A page that nobody can reach.
+    pub(super) fn take_page(&mut self) -> Result<PageNo> {
+        self.note_pool();
+        if self.pool.fresh.len() <= POOL_MIN && !self.pool.is_filling {
+            self.pool.ripen(self.horizon);
+            if self.pool.fresh.len() <= POOL_MIN {
+                self.pool.is_filling = true;
+                let filled = self.fill();
+                self.pool.is_filling = false;
+                filled?;
+            }
+        }
+        let no = self.pool.fresh.pop().ok_or(Error::Full { limit: self.options.pages_max })?;
+        self.fresh.insert(no);
+        Ok(no)
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        let count = self.page_count()?;
+        let wanted = (count / TAKEN_PART).clamp(TAKEN_MIN, TAKEN_MAX);
+        let mut taken = self.take_free(wanted as usize)?;
+        if taken.len() < TAKEN_MIN as usize {
+            let more = wanted.min(self.options.pages_max.saturating_sub(count));
+            if more > 0 {
+                self.store.grow(count + more)?;
+                self.set_page_count(count + more)?;
+                taken.extend((count + 1..=count + more).map(PageNo));
+            }
+        }
+        // The lowest is taken first, so that neighbours are written together.
+        taken.sort_unstable_by(|one, other| other.cmp(one));
+        self.pool.fresh.splice(0..0, taken);
+        Ok(())
+    }
+
+    /// Takes the first pages out of the tree of free pages.
+    fn take_free(&mut self, most: usize) -> Result<Vec<PageNo>> {
+        let mut taken = Vec::new();
+        while taken.len() < most {
+            let Some(key) = self.first_key(&FREE_TREE)? else { break };
+            self.delete(&FREE_TREE, Probe::Integer(key))?;
+            taken.push(PageNo(key as u64));
+        }
+        Ok(taken)
+    }
+
+    /// The page will not be used after this transaction.
+    pub(super) fn free_page(&mut self, no: PageNo) {
+        self.note_pool();
+        self.note(no);
+        if self.fresh.contains(&no) || !self.spilled.contains_key(&no) {
+            self.drafts.remove(&no);
+        }
+        // Else the file has a directory of this transaction, which must be right for older readers.
+        if let Some((bytes, _)) = self.raw.remove(&no) {
+            self.raw_bytes -= bytes.len();
+        }
+        // A savepoint may bring back what is in the file.
+        let is_needed = self.spilled.contains_key(&no) && self.savepoint_count() > 0;
+        if !is_needed && self.fresh.remove(&no) {
+            self.spilled.remove(&no);
+            self.pool.fresh.push(no);
+        } else {
+            self.pool.freed_now.push(no);
+        }
+    }
+
+    pub(super) fn pool_is_filling(&self) -> bool {
+        self.pool.is_filling
+    }
+
+    /// Puts pages of the pool into the tree of free pages: all of them, or those that are too many.
+    pub fn deposit(&mut self, all: bool) -> Result<()> {
+        let keep = if all { anchor::POOL_MAX } else { POOL_MAX };
+        self.pool.ripen(self.horizon);
+        if self.pool.len() <= keep {
+            return Ok(());
+        }
+        while self.pool.fresh.len() > keep {
+            let no = self.pool.fresh.remove(0);
+            self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
+        }
+        Ok(())
+    }
+
+    pub fn into_pool(self) -> Pool {
+        self.pool
+    }
+
+    /// The catalog and the tree of free pages are never dropped.
+    pub(super) fn is_fixed(root: PageNo) -> bool {
+        root == CATALOG || root == FREE_TREE.root
+    }
+}

@@ -1,0 +1,115 @@
+//! Writing a transaction: its pages where they stand, and one flush.
+
+use std::collections::BTreeMap;
+
+use crate::page::image::Image;
+use crate::page::slot::Slot;
+use crate::ring::{CommitBlock, Expected, PAGES_MAX};
+use crate::work::Work;
+use crate::work::alloc::Pool;
+use crate::{PageNo, Result};
+
+/// What became of a transaction.
+pub struct Committed {
+    pub pool: Pool,
+    /// False: it had changed nothing, and no version was used.
+    pub wrote: bool,
+    /// A commit block was written.
+    pub used_ring: bool,
+    pub pages: Vec<PageNo>,
+}
+
+/// Pages as they are to be written, and the checksums of their directories.
+struct Finished {
+    pages: BTreeMap<PageNo, Box<[u8]>>,
+    checksums: BTreeMap<PageNo, Expected>,
+}
+
+impl Work<'_> {
+    /// True if pages of this transaction are in the file already.
+    pub fn has_spilled(&self) -> bool {
+        !self.spilled.is_empty()
+    }
+
+    /// Writes the transaction. `ring` is the place of its commit block, if it needs one.
+    pub fn commit(mut self, ring: u64) -> Result<Committed> {
+        self.drafts.retain(|_, draft| draft.is_changed());
+        let count = self.drafts.len() + self.raw.len();
+        if count == 0 && self.spilled.is_empty() {
+            let (pool, pages) = (self.pool, Vec::new());
+            return Ok(Committed { pool, wrote: false, used_ring: false, pages });
+        }
+        let is_single = count == 1 && self.fresh.is_empty() && self.spilled.is_empty();
+        let finished = self.finish(!is_single);
+        let version = self.version;
+        if is_single {
+            for (no, bytes) in &finished.pages {
+                self.store.write_page_durable(*no, bytes)?;
+            }
+        } else {
+            self.store.write_pages(&finished.pages)?;
+            let mut all = std::mem::take(&mut self.spilled);
+            all.extend(&finished.checksums);
+            let mut pages: Vec<(PageNo, Expected)> = all.into_iter().collect();
+            if pages.len() > PAGES_MAX {
+                // I11: the list says that all of them are there.
+                self.store.flush()?;
+                pages.clear();
+            }
+            self.store.write_commit_block(&CommitBlock { version, pages }, ring)?;
+            self.store.flush()?;
+        }
+        let pages = finished.pages.keys().copied().collect();
+        self.publish(finished)?;
+        let pool = self.pool.after_commit(version);
+        Ok(Committed { pool, wrote: true, used_ring: !is_single, pages })
+    }
+
+    fn finish(&mut self, is_multi: bool) -> Finished {
+        let (mut pages, mut checksums) = (BTreeMap::new(), BTreeMap::new());
+        for (no, draft) in self.drafts.drain() {
+            let (bytes, checksum) = draft.finish(self.version, is_multi, self.store.uuid);
+            pages.insert(no, bytes);
+            checksums.insert(no, Expected::Checksum(checksum));
+        }
+        for (no, (bytes, checksum)) in self.raw.drain() {
+            pages.insert(no, bytes);
+            checksums.insert(no, Expected::Checksum(checksum));
+        }
+        self.raw_bytes = 0;
+        Finished { pages, checksums }
+    }
+
+    /// Puts what was written into the cache, for those who begin now.
+    fn publish(&self, finished: Finished) -> Result<()> {
+        let voids = self.store.voids.read();
+        for (no, bytes) in finished.pages {
+            let is_tree_page = (0..2).any(|index| {
+                Slot::read(&bytes, index, self.store.uuid)
+                    .is_some_and(|slot| slot.version == self.version)
+            });
+            match is_tree_page {
+                true => self.store.keep(Image::read(bytes, no, self.store.uuid, &voids)?),
+                false => self.store.forget(no),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes pages early if there are many. They count only with the commit block.
+    pub(super) fn spill_if_large(&mut self) -> Result<()> {
+        let bytes = self.drafts.len() * self.store.page_bytes + self.raw_bytes;
+        // A savepoint has copies of its own, so it is not in the way.
+        if bytes <= self.options.spill_bytes || self.pool_is_filling() {
+            return Ok(());
+        }
+        self.drafts.retain(|_, draft| draft.is_changed());
+        let finished = self.finish(true);
+        self.store.write_pages(&finished.pages)?;
+        for no in finished.pages.keys() {
+            self.store.forget(*no);
+        }
+        self.spilled.extend(finished.checksums);
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! Insert and delete.
+
+use crate::page::cell;
+use crate::search::{self, PageRef, Probe, Source, Step, TreeRef};
+use crate::work::Work;
+use crate::work::put::Change;
+use crate::{Error, PageNo, Result};
+
+impl Work<'_> {
+    /// Puts a payload at a key, or a record where `probe` finds its place. What was there before is
+    /// replaced. True if something was.
+    pub fn insert(
+        &mut self,
+        tree: &TreeRef,
+        key: Option<i64>,
+        probe: Probe<'_>,
+        payload: &[u8],
+    ) -> Result<bool> {
+        self.settle_root(tree)?;
+        let stored = self.store_content(tree, payload)?;
+        let mut bytes = Vec::with_capacity(payload.len().min(self.store.page_bytes) + 24);
+        cell::encode(&mut bytes, self.version, None, key, stored.content());
+        let mut path = Vec::new();
+        let is_there = search::descend(self, tree, probe, &mut path)?;
+        let step = *path.last().expect("a tree has a leaf");
+        if is_there {
+            self.free_content(step.no, step.index)?;
+        }
+        let to = step.index + usize::from(is_there);
+        self.put(tree, &path, Change { from: step.index, to, cells: vec![bytes] })?;
+        self.spill_if_large()?;
+        Ok(is_there)
+    }
+
+    /// True if there was one.
+    pub fn delete(&mut self, tree: &TreeRef, probe: Probe<'_>) -> Result<bool> {
+        self.settle_root(tree)?;
+        let mut path = Vec::new();
+        if !search::descend(self, tree, probe, &mut path)? {
+            return Ok(false);
+        }
+        let step = *path.last().expect("a tree has a leaf");
+        self.free_content(step.no, step.index)?;
+        self.take_out(tree, &path)?;
+        self.spill_if_large()?;
+        Ok(true)
+    }
+
+    /// Takes the cell at the end of the path out. A page that becomes empty goes.
+    fn take_out(&mut self, tree: &TreeRef, path: &[Step]) -> Result<()> {
+        let Some((step, above)) = path.split_last() else { return Ok(()) };
+        let (length, height) = {
+            let page: PageRef<'_> = self.page(step.no)?;
+            let view = page.view()?;
+            (view.len(), view.height)
+        };
+        if length == 1 && !above.is_empty() {
+            self.free_page(step.no);
+            return self.take_out_child(tree, above);
+        }
+        if length == 1 && height > 0 {
+            // The last child of a root.
+            return self.reset_root(tree);
+        }
+        let change = Change { from: step.index, to: step.index + 1, cells: Vec::new() };
+        self.put(tree, path, change)?;
+        if height > 0 && length == 2 && above.is_empty() {
+            self.lower_root(tree)?;
+        }
+        Ok(())
+    }
+
+    fn take_out_child(&mut self, tree: &TreeRef, path: &[Step]) -> Result<()> {
+        let step = *path.last().expect("a child has a parent");
+        // The key of a page's first cell says nothing: it is free since it became the first.
+        let loses_its_key = match step.index {
+            0 => (self.draft(step.no)?.len() > 1).then_some(1),
+            index => Some(index),
+        };
+        if let Some(index) = loses_its_key {
+            self.free_content(step.no, index)?;
+        }
+        self.take_out(tree, path)
+    }
+
+    /// Empties a root, whose cells have gone.
+    pub(super) fn reset_root(&mut self, tree: &TreeRef) -> Result<()> {
+        let draft = self.draft(tree.root)?;
+        if !draft.serves_older() {
+            draft.become_empty(0);
+            return Ok(());
+        }
+        // What older readers need hangs below an inner page, so the root stays one.
+        let height = draft.height() + 1;
+        let leaf = self.fresh_draft(tree, 0)?;
+        let cell = self.child_cell_from(self.version, leaf, tree.is_record, None);
+        let draft = self.draft(tree.root)?;
+        let displaced = draft.become_empty(height);
+        if !draft.insert(0, &cell, 0) {
+            return Err(Error::Damaged { page: tree.root, what: "an emptied root has no room" });
+        }
+        match displaced {
+            Some(displaced) => self.displace(tree.root, &displaced),
+            None => Ok(()),
+        }
+    }
+
+    /// A root with one child takes over the child's cells, if they fit.
+    fn lower_root(&mut self, tree: &TreeRef) -> Result<()> {
+        loop {
+            let root = self.draft(tree.root)?;
+            if root.height() == 0 || root.len() != 1 || root.serves_older() {
+                return Ok(());
+            }
+            let child = root.cell(0).child;
+            let (height, cells) = {
+                let page = self.page(child)?;
+                let view = page.view()?;
+                // The root is no fresh page: older readers must not see these cells in it.
+                let moved = |index| cell::begun_at(self.version, view.cell(index).bytes);
+                (view.height, (0..view.len()).map(moved).collect::<Vec<_>>())
+            };
+            let root = self.draft(tree.root)?;
+            let before = root.clone();
+            root.become_empty(height);
+            let fits = cells.iter().enumerate().all(|(index, cell)| root.insert(index, cell, 0));
+            if !fits {
+                *root = before;
+                return Ok(());
+            }
+            self.free_page(child);
+        }
+    }
+
+    pub(super) fn first_key(&self, tree: &TreeRef) -> Result<Option<i64>> {
+        let mut path = Vec::new();
+        search::descend(self, tree, Probe::First, &mut path)?;
+        let step = path.last().ok_or(Error::NoTree { tree: tree.id })?;
+        let page = self.page(step.no)?;
+        let view = page.view()?;
+        Ok((view.len() > 0).then(|| view.integer_key(0)))
+    }
+}

@@ -1,0 +1,218 @@
+//! What a transaction changes: pages in memory, until they are written.
+//!
+//! | question | file |
+//! |---|---|
+//! | where fresh pages come from, and where freed ones go | `alloc.rs` |
+//! | putting cells into a page, and splitting it | `put.rs` |
+//! | insert and delete | `edit.rs` |
+//! | the trees of the database, and its meta words | `catalog.rs` |
+//! | long payloads | `long.rs` |
+//! | what a savepoint keeps | `savepoint.rs` |
+//! | writing all of it | `commit.rs` |
+
+mod alloc;
+mod catalog;
+mod commit;
+mod edit;
+mod long;
+mod put;
+mod savepoint;
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::options::Options;
+use crate::page::draft::{Displaced, Draft};
+use crate::page::overflow;
+use crate::ring::Expected;
+use crate::search::{PageRef, Source, TreeRef};
+use crate::store::Store;
+use crate::{PageNo, Result, TreeId, Version};
+
+pub use alloc::Pool;
+pub use catalog::FREE_PAGES;
+pub use catalog::{CATALOG, FREE, META_WORDS, counts, first_counts, meta, tree, trees};
+use savepoint::Saved;
+
+pub struct Work<'a> {
+    pub store: &'a Store,
+    pub options: &'a Options,
+    pub version: Version,
+    /// The oldest version that a reader may have.
+    pub horizon: Version,
+    drafts: FxHashMap<PageNo, Draft>,
+    /// Overflow pages of this transaction, with their checksums.
+    raw: FxHashMap<PageNo, (Box<[u8]>, u32)>,
+    raw_bytes: usize,
+    /// Pages that were written before the commit.
+    spilled: BTreeMap<PageNo, Expected>,
+    /// Pages that this transaction has taken. Nobody else can reach them.
+    fresh: FxHashSet<PageNo>,
+    pool: Pool,
+    trees: FxHashMap<TreeId, TreeRef>,
+    savepoints: Vec<Saved>,
+    /// Rises with each change, so that cursors notice.
+    pub changes: u64,
+}
+
+impl<'a> Work<'a> {
+    pub fn new(
+        store: &'a Store,
+        options: &'a Options,
+        version: Version,
+        horizon: Version,
+        pool: Pool,
+    ) -> Work<'a> {
+        Work {
+            store,
+            options,
+            version,
+            horizon,
+            drafts: FxHashMap::default(),
+            raw: FxHashMap::default(),
+            raw_bytes: 0,
+            spilled: BTreeMap::new(),
+            fresh: FxHashSet::default(),
+            pool,
+            trees: FxHashMap::default(),
+            savepoints: Vec::new(),
+            changes: 0,
+        }
+    }
+
+    /// The page, to be changed. What a savepoint needs of it is kept.
+    fn draft(&mut self, no: PageNo) -> Result<&mut Draft> {
+        self.changes += 1;
+        if !self.drafts.contains_key(&no) {
+            let is_spilled = self.spilled.contains_key(&no);
+            let image = match is_spilled {
+                // Its own directory counts for this transaction alone.
+                true => std::sync::Arc::new(self.spilled_image(no)?),
+                false => self.store.page(no)?,
+            };
+            let opened = Draft::open(&image, self.version, self.horizon);
+            if is_spilled {
+                self.drafts.insert(no, opened.draft);
+                self.note(no);
+            } else {
+                self.note(no);
+                self.drafts.insert(no, opened.draft);
+            }
+            if let Some(displaced) = opened.displaced {
+                self.raise_above(no, displaced.height)?;
+                self.displace(no, &displaced)?;
+            }
+        } else {
+            self.note(no);
+        }
+        Ok(self.drafts.get_mut(&no).expect("it was put there"))
+    }
+
+    fn spilled_image(&self, no: PageNo) -> Result<crate::page::image::Image> {
+        // This version is in no interval yet.
+        let voids = self.store.voids.read();
+        crate::page::image::Image::read(self.store.read_raw(no)?, no, self.store.uuid, &voids)
+    }
+
+    fn fresh_draft(&mut self, tree: &TreeRef, height: u8) -> Result<PageNo> {
+        let no = self.take_page()?;
+        let bytes = self.store.page_bytes;
+        let mut draft = Draft::fresh(bytes, no, tree.id, tree.is_record, height, self.version);
+        draft.was_written = self.spilled.contains_key(&no);
+        self.note(no);
+        self.drafts.insert(no, draft);
+        Ok(no)
+    }
+
+    /// Called before a way down is looked for: opening a root whose height has changed may change it
+    /// once more, for readers of before.
+    fn settle_root(&mut self, tree: &TreeRef) -> Result<()> {
+        if self.drafts.contains_key(&tree.root) || self.spilled.contains_key(&tree.root) {
+            return Ok(());
+        }
+        let root = self.store.page(tree.root)?;
+        let has_changed = root.fallback().is_some_and(|slot| slot.height != root.active().height);
+        if has_changed && self.horizon < root.active().version {
+            self.draft(tree.root)?;
+        }
+        Ok(())
+    }
+
+    /// A root that was lowered, and has to hold what older readers need of it, gets its height back:
+    /// its cells move to a page below it. No version before the lowering sees them.
+    fn raise_above(&mut self, root: PageNo, height: u8) -> Result<()> {
+        let draft = &self.drafts[&root];
+        if draft.height() > height {
+            return Ok(());
+        }
+        let tree = TreeRef { id: draft.tree, root, is_record: draft.shape().is_record };
+        let own_height = draft.height();
+        let cells: Vec<Vec<u8>> =
+            (0..draft.len()).map(|index| draft.cell(index).bytes.to_vec()).collect();
+        let child = self.fresh_draft(&tree, own_height)?;
+        let draft = self.drafts.get_mut(&child).expect("it was put there");
+        let fits = cells.iter().enumerate().all(|(index, cell)| draft.insert(index, cell, 0));
+        assert!(fits, "what one page held fits in another");
+        let cell = self.child_cell_from(self.version, child, tree.is_record, None);
+        let draft = self.drafts.get_mut(&root).expect("it is being changed");
+        draft.become_empty(height + 1);
+        if !draft.insert(0, &cell, 0) {
+            return Err(crate::Error::Damaged { page: root, what: "an emptied root has no room" });
+        }
+        Ok(())
+    }
+
+    /// Puts what readers still need of a root into a page of its own, and a dead cell for it into
+    /// the root. The root has another height than that.
+    fn displace(&mut self, root: PageNo, displaced: &Displaced) -> Result<()> {
+        let draft = &self.drafts[&root];
+        let tree = TreeRef { id: draft.tree, root, is_record: draft.shape().is_record };
+        let no = self.fresh_draft(&tree, displaced.height)?;
+        let history = self.drafts.get_mut(&no).expect("it was put there");
+        let mut fits = true;
+        for (index, cell) in displaced.live.iter().enumerate() {
+            fits &= history.insert(index, cell, 0);
+        }
+        for (cell, dead) in &displaced.dead {
+            fits &= history.add_dead(cell, usize::from(dead.rank), dead.end);
+        }
+        assert!(fits, "what one page held fits in another");
+        history.set_floor(Version(0));
+        let cell = self.child_cell_from(Version(0), no, tree.is_record, None);
+        let root_draft = self.drafts.get_mut(&root).expect("it is being changed");
+        if !root_draft.add_dead(&cell, 0, displaced.end) {
+            // No room: those readers get an error, and never other data.
+            root_draft.set_floor(self.version);
+        }
+        // Readers below this transaction alone see it.
+        self.note_pool();
+        self.pool.free_later(no);
+        Ok(())
+    }
+}
+
+impl Source for Work<'_> {
+    fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
+        if let Some(draft) = self.drafts.get(&no) {
+            return Ok(PageRef::Draft(draft));
+        }
+        if self.spilled.contains_key(&no) {
+            return Ok(PageRef::Newest(std::sync::Arc::new(self.spilled_image(no)?)));
+        }
+        Ok(PageRef::Newest(self.store.page(no)?))
+    }
+
+    fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
+        let read;
+        let bytes = match self.raw.get(&no) {
+            Some((bytes, _)) => bytes,
+            None => {
+                read = self.store.read_raw(no)?;
+                &read
+            }
+        };
+        let page = overflow::decode(bytes, no, self.store.uuid)?;
+        Ok((page.payload.to_vec(), page.next))
+    }
+}

@@ -1,0 +1,134 @@
+//! A file in memory that can lose power.
+
+#![allow(dead_code, reason = "each test program uses a part of this")]
+
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use oneflush_blocklog::Storage;
+use oneflush_mvbt::{Database, Options, Result};
+
+const SECTOR_BYTES: usize = 512;
+
+#[derive(Debug, Default)]
+struct State {
+    durable: Vec<u8>,
+    /// In order: offset and bytes. A length alone is growth.
+    in_flight: Vec<(usize, Vec<u8>)>,
+    seen: Vec<u8>,
+}
+
+/// Clones are the same file.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Arc<Mutex<State>>);
+
+impl Memory {
+    /// The file after a loss of power. `survives` is asked for each sector of each write in flight.
+    pub fn crash(&self, mut survives: impl FnMut() -> bool) -> Memory {
+        let state = self.0.lock().unwrap();
+        let mut durable = state.durable.clone();
+        for (offset, bytes) in &state.in_flight {
+            for (index, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
+                let at = offset + index * SECTOR_BYTES;
+                if survives() {
+                    durable.resize(durable.len().max(at + sector.len()), 0);
+                    durable[at..at + sector.len()].copy_from_slice(sector);
+                }
+            }
+        }
+        Memory(Arc::new(Mutex::new(State {
+            seen: durable.clone(),
+            durable,
+            in_flight: Vec::new(),
+        })))
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.0.lock().unwrap().in_flight.len()
+    }
+
+    pub fn create(&self, options: Options) -> Result<Database> {
+        Database::create_on(Arc::new(self.clone()), PathBuf::from("a.mvbt"), options)
+    }
+
+    pub fn open(&self, options: Options) -> Result<Database> {
+        Database::open_on(Arc::new(self.clone()), PathBuf::from("a.mvbt"), options)
+    }
+}
+
+impl State {
+    fn put(&mut self, offset: u64, bytes: &[u8]) {
+        let at = offset as usize;
+        self.seen.resize(self.seen.len().max(at + bytes.len()), 0);
+        self.seen[at..at + bytes.len()].copy_from_slice(bytes);
+        self.in_flight.push((at, bytes.to_vec()));
+    }
+
+    fn flush(&mut self) {
+        self.durable = self.seen.clone();
+        self.in_flight.clear();
+    }
+}
+
+impl Storage for Memory {
+    fn block_bytes(&self) -> usize {
+        4096
+    }
+
+    fn alignment_bytes(&self) -> usize {
+        512
+    }
+
+    fn size_bytes(&self) -> io::Result<u64> {
+        Ok(self.0.lock().unwrap().seen.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let state = self.0.lock().unwrap();
+        let at = offset as usize;
+        match state.seen.get(at..at + buffer.len()) {
+            Some(bytes) => buffer.copy_from_slice(bytes),
+            None => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+        Ok(())
+    }
+
+    fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        // A forced write (FUA) flushes nothing else.
+        state.put(offset, blocks);
+        let (at, bytes) = state.in_flight.pop().unwrap();
+        state.durable[at..at + bytes.len()].copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        self.0.lock().unwrap().put(offset, blocks);
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.lock().unwrap().flush();
+        Ok(())
+    }
+
+    fn extend(&self, size_bytes: u64) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        let size = state.seen.len().max(size_bytes as usize);
+        state.seen.resize(size, 0);
+        state.flush();
+        Ok(())
+    }
+
+    fn zero(&self, range: Range<u64>) -> io::Result<()> {
+        let zeros = vec![0; (range.end - range.start) as usize];
+        self.0.lock().unwrap().put(range.start, &zeros);
+        Ok(())
+    }
+
+    fn cut(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
