@@ -46,6 +46,8 @@ pub struct Draft {
 struct Kept {
     /// Places of the cells that it covers, by place.
     cells: Vec<u16>,
+    /// All bytes that it does not cover.
+    free: Gaps,
 }
 
 /// What a transaction finds when it changes a page.
@@ -165,7 +167,8 @@ impl Draft {
             kept: stays.map(|stays| {
                 let mut cells: Vec<u16> = stays.cells(&image.bytes).collect();
                 cells.sort_unstable();
-                Kept { cells }
+                let free = Gaps::around(image.bytes.len(), covered_by(stays, image).collect());
+                Kept { cells, free }
             }),
             floor,
             lists_dead,
@@ -177,18 +180,11 @@ impl Draft {
     }
 
     fn free_of(&self, image: &Image, stays: Option<&Slot>) -> Gaps {
-        let range = |place: u16, shape: Shape| -> Range<usize> {
-            let at = usize::from(place);
-            let length = cell::parse(&image.bytes, at, shape).map_or(0, |cell| cell.bytes.len());
-            at..at + length
-        };
         let shape = image.active().shape();
         let listed = self.live.iter().copied().chain(self.dead.iter().map(|dead| dead.place));
-        let mut used: Vec<Range<usize>> = listed.map(|place| range(place, shape)).collect();
-        if let Some(stays) = stays {
-            used.extend(stays.cells(&image.bytes).map(|place| range(place, stays.shape())));
-            used.push(stays.at..stays.at + stays.directory_bytes());
-        }
+        let mut used: Vec<Range<usize>> =
+            listed.map(|place| range_of(&image.bytes, place, shape)).collect();
+        used.extend(stays.into_iter().flat_map(|stays| covered_by(stays, image)));
         Gaps::around(self.bytes.len(), used)
     }
 
@@ -260,8 +256,8 @@ impl Draft {
 
     /// Takes cells out. False: there is no room for the directory, and nothing is changed.
     #[must_use]
-    pub fn remove(&mut self, from: usize, to: usize) -> bool {
-        if !self.fits(0, to - from, 0) {
+    pub fn remove(&mut self, from: usize, to: usize, spare: usize) -> bool {
+        if !self.fits(0, to - from, spare) {
             return false;
         }
         (from..to).rev().for_each(|index| self.end(index));
@@ -318,13 +314,11 @@ impl Draft {
             dead: self.dead.iter().map(|dead| (copy(dead.place), *dead)).collect(),
             end: Version::MAX,
         });
-        for place in std::mem::take(&mut self.live) {
-            let is_kept = |kept: &Kept| kept.cells.binary_search(&place).is_ok();
-            if !self.kept.as_ref().is_some_and(is_kept) {
-                let length = self.parsed(place).bytes.len();
-                self.gaps.give(usize::from(place)..usize::from(place) + length);
-            }
-        }
+        self.live.clear();
+        self.gaps = match &self.kept {
+            Some(kept) => kept.free.clone(),
+            None => Gaps::around(self.bytes.len(), Vec::new()),
+        };
         self.dead.clear();
         self.height = height;
         displaced
@@ -379,6 +373,18 @@ impl Draft {
         slot.write(&mut self.bytes, self.slot, uuid);
         (self.bytes, slot.checksum)
     }
+}
+
+fn range_of(page: &[u8], place: u16, shape: Shape) -> Range<usize> {
+    let at = usize::from(place);
+    at..at + cell::parse(page, at, shape).map_or(0, |cell| cell.bytes.len())
+}
+
+/// What a directory's checksum is over, but for header and slot.
+fn covered_by<'a>(slot: &'a Slot, image: &'a Image) -> impl Iterator<Item = Range<usize>> + 'a {
+    let cells = slot.cells(&image.bytes);
+    let cells = cells.map(|place| range_of(&image.bytes, place, slot.shape()));
+    cells.chain([slot.at..slot.at + slot.directory_bytes()])
 }
 
 fn copy_of(page: &[u8], place: u16, shape: Shape) -> Vec<u8> {

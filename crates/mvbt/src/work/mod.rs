@@ -28,7 +28,7 @@ use crate::page::overflow;
 use crate::ring::Expected;
 use crate::search::{PageRef, Source, TreeRef};
 use crate::store::Store;
-use crate::{PageNo, Result, TreeId, Version};
+use crate::{Error, PageNo, Result, TreeId, Version};
 
 pub use alloc::Pool;
 pub use catalog::FREE_PAGES;
@@ -125,6 +125,10 @@ impl<'a> Work<'a> {
         Ok(no)
     }
 
+    fn list_dead(&mut self, root: PageNo, cell: &[u8], end: Version) -> bool {
+        self.drafts.get_mut(&root).expect("it is being changed").add_dead(cell, 0, end)
+    }
+
     /// Called before a way down is looked for: opening a root whose height has changed may change it
     /// once more, for readers of before.
     fn settle_root(&mut self, tree: &TreeRef) -> Result<()> {
@@ -158,7 +162,7 @@ impl<'a> Work<'a> {
         let draft = self.drafts.get_mut(&root).expect("it is being changed");
         draft.become_empty(height + 1);
         if !draft.insert(0, &cell, 0) {
-            return Err(crate::Error::Damaged { page: root, what: "an emptied root has no room" });
+            return Err(Error::Damaged { page: root, what: "an emptied root has no room" });
         }
         Ok(())
     }
@@ -180,10 +184,14 @@ impl<'a> Work<'a> {
         assert!(fits, "what one page held fits in another");
         history.set_floor(Version(0));
         let cell = self.child_cell_from(Version(0), no, tree.is_record, None);
-        let root_draft = self.drafts.get_mut(&root).expect("it is being changed");
-        if !root_draft.add_dead(&cell, 0, displaced.end) {
-            // No room: those readers get an error, and never other data.
-            root_draft.set_floor(self.version);
+        let mut is_listed = self.list_dead(root, &cell, displaced.end);
+        if !is_listed {
+            let height = self.drafts[&root].height().max(displaced.height);
+            self.raise_above(root, height)?;
+            is_listed = self.list_dead(root, &cell, displaced.end);
+        }
+        if !is_listed {
+            return Err(Error::Damaged { page: root, what: "an emptied root has no room" });
         }
         // Readers below this transaction alone see it.
         self.note_pool();

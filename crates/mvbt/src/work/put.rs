@@ -35,32 +35,30 @@ impl Work<'_> {
     /// Changes the page at the end of the path, and what stands above it as far as needed.
     pub(super) fn put(&mut self, tree: &TreeRef, path: &[Step], change: Change) -> Result<()> {
         let Some((step, above)) = path.split_last() else { return Ok(()) };
-        if self.fits_in_place(step.no, &change)? {
+        if self.fits_in_place(step.no, above.is_empty(), &change)? {
             return Ok(());
         }
         self.split(tree, step.no, above, change)
     }
 
-    fn fits_in_place(&mut self, no: PageNo, change: &Change) -> Result<bool> {
+    fn fits_in_place(&mut self, no: PageNo, is_root: bool, change: &Change) -> Result<bool> {
         let reserved = self.options.reserved_cells;
         let draft = self.draft(no)?;
+        let least = if is_root { ROOT_SPARE_BYTES.min(draft.room() / 4) } else { 0 };
         match &change.cells[..] {
-            [] => Ok(draft.remove(change.from, change.to)),
+            [] => Ok(draft.remove(change.from, change.to, least)),
             [cell] => {
                 // A page that was split lazily may use the room that is kept for this.
                 let grows = change.from == change.to && !draft.is_lazy;
-                let mut spare = if grows { reserved * cell.len() } else { 0 };
-                if Work::is_fixed(draft.no) {
-                    spare = spare.max(ROOT_SPARE_BYTES.min(draft.room() / 4));
-                }
+                let spare = if grows { least.max(reserved * cell.len()) } else { least };
                 Ok(draft.replace(change.from, change.to, cell, spare))
             }
             cells => {
                 let before = draft.clone();
                 let (first, rest) = cells.split_first().expect("there are two");
-                let mut fits = draft.replace(change.from, change.to, first, 0);
+                let mut fits = draft.replace(change.from, change.to, first, least);
                 for (index, cell) in rest.iter().enumerate() {
-                    fits = fits && draft.insert(change.from + 1 + index, cell, 0);
+                    fits = fits && draft.insert(change.from + 1 + index, cell, least);
                 }
                 if !fits {
                     *draft = before;
@@ -120,11 +118,11 @@ impl Work<'_> {
         let before = draft.clone();
         let length = draft.len();
         let fits = if middle <= first_new {
-            draft.remove(middle, length)
+            draft.remove(middle, length, 0)
         } else {
             let new = &all[first_new..middle.min(behind_new)];
             let kept_behind = middle.saturating_sub(behind_new);
-            let mut fits = draft.remove(change.to + kept_behind, length);
+            let mut fits = draft.remove(change.to + kept_behind, length, 0);
             match new.split_first() {
                 Some((first, rest)) => {
                     fits = fits && draft.replace(change.from, change.to, first, 0);
@@ -132,7 +130,7 @@ impl Work<'_> {
                         fits = fits && draft.insert(change.from + 1 + index, cell, 0);
                     }
                 }
-                None => fits = fits && draft.remove(change.from, change.to),
+                None => fits = fits && draft.remove(change.from, change.to, 0),
             }
             fits
         };
@@ -156,7 +154,7 @@ impl Work<'_> {
     fn retire(&mut self, no: PageNo) -> Result<()> {
         if !self.options.lazy_split && !self.fresh.contains(&no) {
             let draft = self.draft(no)?;
-            if draft.remove(0, draft.len()) {
+            if draft.remove(0, draft.len(), 0) {
                 self.note_pool();
                 self.pool.free_later(no);
                 return Ok(());
