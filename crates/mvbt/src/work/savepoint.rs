@@ -26,6 +26,8 @@ struct Page {
     raw: Option<(Box<[u8]>, u32)>,
     /// The page was in the file already, as the transaction had it then.
     was_spilled: bool,
+    /// The transaction has taken the page from the pool, before the savepoint or just then.
+    is_fresh: bool,
 }
 
 impl Work<'_> {
@@ -41,10 +43,12 @@ impl Work<'_> {
     pub(super) fn note(&mut self, no: PageNo) {
         if let Some(saved) = self.savepoints.last_mut() {
             let (drafts, raw, spilled) = (&self.drafts, &self.raw, &self.spilled);
+            let is_fresh = self.fresh.contains(&no);
             saved.pages.entry(no).or_insert_with(|| Page {
                 draft: drafts.get(&no).cloned(),
                 raw: raw.get(&no).cloned(),
                 was_spilled: spilled.contains_key(&no),
+                is_fresh,
             });
         }
     }
@@ -112,8 +116,11 @@ impl Work<'_> {
                     self.drafts.remove(&no);
                     // A page that was in the file is there as it was: a freed one is not used again
                     // while a savepoint is open.
-                    if !page.was_spilled {
-                        self.take_back(no)?;
+                    match (page.was_spilled, page.is_fresh) {
+                        (true, _) => {}
+                        // Nobody reaches it any more.
+                        (false, true) => drop(self.spilled.remove(&no)),
+                        (false, false) => self.take_back(no)?,
                     }
                 }
             }
