@@ -2,10 +2,12 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
+pub mod model;
+
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use oneflush_blocklog::Storage;
 use oneflush_mvbt::{Database, Options, Result};
@@ -18,6 +20,8 @@ struct State {
     /// In order: offset and bytes. A length alone is growth.
     in_flight: Vec<(usize, Vec<u8>)>,
     seen: Vec<u8>,
+    /// Further writes and flushes that succeed. None: all do.
+    fuel: Option<usize>,
 }
 
 /// Clones are the same file.
@@ -38,15 +42,23 @@ impl Memory {
                 }
             }
         }
-        Memory(Arc::new(Mutex::new(State {
-            seen: durable.clone(),
-            durable,
-            in_flight: Vec::new(),
-        })))
+        let seen = durable.clone();
+        Memory(Arc::new(Mutex::new(State { seen, durable, ..State::default() })))
     }
 
-    pub fn in_flight(&self) -> usize {
-        self.0.lock().unwrap().in_flight.len()
+    /// The power fails after so many writes and flushes: nothing more is done.
+    pub fn fail_after(&self, operations: usize) {
+        self.0.lock().unwrap().fuel = Some(operations);
+    }
+
+    fn begin(&self) -> io::Result<MutexGuard<'_, State>> {
+        let mut state = self.0.lock().unwrap();
+        match &mut state.fuel {
+            Some(0) => return Err(io::Error::other("the power is off")),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        Ok(state)
     }
 
     pub fn create(&self, options: Options) -> Result<Database> {
@@ -96,26 +108,30 @@ impl Storage for Memory {
     }
 
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.begin()?;
         // A forced write (FUA) flushes nothing else.
         state.put(offset, blocks);
+        // The power may fail in the middle of it.
+        if state.fuel == Some(0) {
+            return Err(io::Error::other("the power is off"));
+        }
         let (at, bytes) = state.in_flight.pop().unwrap();
         state.durable[at..at + bytes.len()].copy_from_slice(&bytes);
         Ok(())
     }
 
     fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.0.lock().unwrap().put(offset, blocks);
+        self.begin()?.put(offset, blocks);
         Ok(())
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.0.lock().unwrap().flush();
+        self.begin()?.flush();
         Ok(())
     }
 
     fn extend(&self, size_bytes: u64) -> io::Result<()> {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.begin()?;
         let size = state.seen.len().max(size_bytes as usize);
         state.seen.resize(size, 0);
         state.flush();
@@ -124,7 +140,7 @@ impl Storage for Memory {
 
     fn zero(&self, range: Range<u64>) -> io::Result<()> {
         let zeros = vec![0; (range.end - range.start) as usize];
-        self.0.lock().unwrap().put(range.start, &zeros);
+        self.begin()?.put(range.start, &zeros);
         Ok(())
     }
 

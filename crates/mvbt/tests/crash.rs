@@ -1,0 +1,80 @@
+//! The power fails at any write or flush, also in recoveries. Sectors in flight are there or not.
+
+mod common;
+
+use common::Memory;
+use common::model::{Model, check, transaction};
+use oneflush_mvbt::{Database, Options};
+
+/// Opens what is left, with power failures on the way.
+fn open_at_last(
+    rng: &mut fastrand::Rng,
+    mut memory: Memory,
+    options: &Options,
+) -> (Memory, Database) {
+    loop {
+        let fails = rng.u8(..3) == 0;
+        if fails {
+            memory.fail_after(rng.usize(..4));
+        }
+        let opened = memory.open(options.clone()).and_then(|db| {
+            // The first transaction writes the anchor.
+            db.begin_write()?.rollback()?;
+            Ok(db)
+        });
+        match opened {
+            Ok(db) => return (memory, db),
+            Err(_) if fails => memory = lose_power(rng, &memory),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn lose_power(rng: &mut fastrand::Rng, memory: &Memory) -> Memory {
+    let kept = rng.choice([0, 10, 50, 90, 100]).unwrap();
+    memory.crash(|| rng.u8(..100) < kept)
+}
+
+fn run(seed: u64, crashes: usize) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut options = Options::default();
+    options.page_bytes = 512 << rng.u8(..5);
+    options.spill_bytes = rng.choice([0, 20_000, 1 << 30]).unwrap();
+    options.cache_bytes = rng.choice([0, 1 << 20]).unwrap();
+    options.lazy_split = rng.u8(..4) > 0;
+    options.reserved_cells = rng.usize(..3);
+    let mut memory = Memory::default();
+    let mut db = memory.create(options.clone()).unwrap();
+    let mut model = Model::default();
+    for crash in 0..crashes {
+        memory.fail_after(rng.usize(..60));
+        let (before, after) = loop {
+            let before = model.clone();
+            let mut is_committing = false;
+            match transaction(&mut rng, &db, &mut model, &mut is_committing) {
+                Ok(()) => {}
+                Err(_) if is_committing => break (before, Some(model)),
+                Err(_) => break (before, None),
+            }
+        };
+        drop(db);
+        let left = lose_power(&mut rng, &memory);
+        (memory, db) = open_at_last(&mut rng, left, &options);
+        let found = db.begin_read();
+        let about = format!("seed {seed}, crash {crash}, {options:?}");
+        model = match after {
+            Some(after) if common::model::is_as(&found, &after) => after,
+            _ => before,
+        };
+        check(&found, &model, &about);
+        drop(found);
+    }
+}
+
+#[test]
+fn after_a_loss_of_power_the_last_transaction_is_whole_or_not_there() {
+    let seeds = std::env::var("ONEFLUSH_TEST_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    for seed in 0..seeds.unwrap_or(60) {
+        run(seed, 40);
+    }
+}
