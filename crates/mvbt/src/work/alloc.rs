@@ -11,6 +11,9 @@
 //! loses the pool: its pages belong to nobody until a check finds them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use crate::anchor;
 use crate::search::Probe;
@@ -42,6 +45,9 @@ pub struct Pool {
     freed: VecDeque<Freed>,
     /// By this one.
     freed_now: Vec<PageNo>,
+    /// In the list of the newest commit block that was flushed. While a later transaction is in
+    /// flight, recovery may look at them to judge that block (I12).
+    held: Arc<FxHashSet<PageNo>>,
     is_filling: bool,
 }
 
@@ -62,13 +68,22 @@ impl Pool {
         self.freed_now.push(no);
     }
 
-    /// The pool of the next transaction, after this one is durable.
-    pub fn after_commit(mut self, version: Version) -> Pool {
+    /// The pool of the next transaction, after this one is durable. `listed`: the pages of its commit
+    /// block.
+    pub fn after_commit(mut self, version: Version, listed: Option<Vec<PageNo>>) -> Pool {
+        if let Some(listed) = listed {
+            self.held = Arc::new(listed.into_iter().collect());
+        }
         let pages = std::mem::take(&mut self.freed_now);
         if !pages.is_empty() {
             self.freed.push_back(Freed { version, pages });
         }
         self
+    }
+
+    /// How many may be taken now.
+    fn free_count(&self) -> usize {
+        self.fresh.iter().filter(|no| !self.held.contains(no)).count()
     }
 
     fn len(&self) -> usize {
@@ -88,16 +103,19 @@ impl Work<'_> {
     /// A page that nobody can reach.
     pub(super) fn take_page(&mut self) -> Result<PageNo> {
         self.note_pool();
-        if self.pool.fresh.len() <= POOL_MIN && !self.pool.is_filling {
+        if self.pool.free_count() <= POOL_MIN && !self.pool.is_filling {
             self.pool.ripen(self.horizon);
-            if self.pool.fresh.len() <= POOL_MIN {
+            if self.pool.free_count() <= POOL_MIN {
                 self.pool.is_filling = true;
                 let filled = self.fill();
                 self.pool.is_filling = false;
                 filled?;
             }
         }
-        let no = self.pool.fresh.pop().ok_or(Error::Full { limit: self.options.pages_max })?;
+        let full = Error::Full { limit: self.options.pages_max };
+        let is_free = |no: &PageNo| !self.pool.held.contains(no);
+        let last = self.pool.fresh.iter().rposition(is_free).ok_or(full)?;
+        let no = self.pool.fresh.remove(last);
         self.fresh.insert(no);
         Ok(no)
     }

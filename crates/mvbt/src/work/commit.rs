@@ -42,6 +42,7 @@ impl Work<'_> {
         let is_single = count == 1 && self.fresh.is_empty() && self.spilled.is_empty();
         let finished = self.finish(!is_single);
         let version = self.version;
+        let mut listed = None;
         if is_single {
             for (no, bytes) in &finished.pages {
                 self.store.write_page_durable(*no, bytes)?;
@@ -56,12 +57,13 @@ impl Work<'_> {
                 self.store.flush()?;
                 pages.clear();
             }
+            listed = Some(pages.iter().map(|&(no, _)| no).collect());
             self.store.write_commit_block(&CommitBlock { version, pages }, ring)?;
             self.store.flush()?;
         }
         let pages = finished.pages.keys().copied().collect();
         self.publish(finished)?;
-        let pool = self.pool.after_commit(version);
+        let pool = self.pool.after_commit(version, listed);
         Ok(Committed { pool, wrote: true, used_ring: !is_single, pages })
     }
 

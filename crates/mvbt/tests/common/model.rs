@@ -71,7 +71,7 @@ pub fn is_as(read: &dyn Read, model: &Model) -> bool {
 
 /// Says where two differ, and not all of both.
 pub fn check(read: &dyn Read, model: &Model, about: &str) {
-    compare(&contents(read, model).unwrap(), model, about);
+    compare(&contents(read, model).unwrap_or_else(|e| panic!("{about}: {e}")), model, about);
 }
 
 /// What an old reader finds. `may_be_gone`: transactions have written pages early, and were rolled
