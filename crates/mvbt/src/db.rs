@@ -7,6 +7,7 @@ use oneflush_blocklog::{DirectFile, Storage, Uuid};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::anchor::{self, Anchor};
+use crate::check::{Check, Order, Report};
 use crate::cursor::Cursor;
 use crate::layout::{self, BLOCK_BYTES};
 use crate::options::Options;
@@ -161,6 +162,27 @@ impl Database {
     /// Changes with each commit that changed something.
     pub fn data_version(&self) -> Version {
         self.readers.current()
+    }
+
+    /// Looks at every page of the last committed version. `order` says how records are ordered.
+    pub fn check(&self, order: Option<Order<'_>>) -> Result<Report> {
+        let writer = self.writer.lock();
+        let reader = self.begin_read();
+        Check::run(&reader, order, writer.pool.all())
+    }
+
+    /// Finds pages that belong to nobody, since a crash, and uses them again. Answers how many.
+    /// Reads the whole database, and keeps writers out meanwhile.
+    pub fn reclaim(&self) -> Result<u64> {
+        let mut writer = self.writer.lock();
+        let reader = self.begin_read();
+        let report = Check::run(&reader, None, writer.pool.all())?;
+        // Pages of older readers would be taken for lost ones. A damaged tree hides pages.
+        let may = self.readers.horizon() == reader.version() && report.faults.is_empty();
+        let lost = if may { report.lost } else { Vec::new() };
+        let count = lost.len() as u64;
+        writer.pool.add(lost);
+        Ok(count)
     }
 
     /// Puts free pages where the next opening finds them. Without it the next opening recovers.

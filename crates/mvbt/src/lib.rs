@@ -20,10 +20,12 @@
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
+//! | whether a database is sound | `check.rs` |
 
 mod anchor;
 mod bytes;
 mod cache;
+mod check;
 mod cursor;
 mod db;
 mod error;
@@ -41,6 +43,7 @@ mod store;
 mod voids;
 mod work;
 
+pub use check::{Order, Report};
 pub use cursor::Cursor;
 pub use db::{Database, Read, ReadTransaction, WriteTransaction};
 pub use error::{Error, Result};

@@ -68,6 +68,10 @@ fn run(seed: u64, crashes: usize) {
         };
         check(&found, &model, &about);
         drop(found);
+        common::model::sound(&db, &about);
+        if rng.u8(..3) == 0 {
+            db.reclaim().unwrap();
+        }
     }
 }
 

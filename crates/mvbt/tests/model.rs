@@ -3,7 +3,7 @@
 mod common;
 
 use common::Memory;
-use common::model::{Model, check, check_reader, transaction};
+use common::model::{Model, check, check_reader, sound, transaction};
 use oneflush_mvbt::{Options, ReadTransaction, Version};
 
 fn run(seed: u64, transactions: usize) {
@@ -42,6 +42,13 @@ fn run(seed: u64, transactions: usize) {
             }
         }
         drop(readers);
+        let about = format!("seed {seed}, round {round}");
+        let lost = sound(&db, &about);
+        assert!(lost == 0 || round > 0, "{about}: {lost} pages are lost");
+        if rng.bool() {
+            assert_eq!(db.reclaim().unwrap(), lost as u64);
+            assert_eq!(sound(&db, &about), 0, "{about}");
+        }
         match rng.u8(..3) {
             0 => db.close().unwrap(),
             // The process ends without a close.

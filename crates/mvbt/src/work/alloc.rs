@@ -59,8 +59,17 @@ impl Pool {
 
     /// What the next opening may have. Nobody reads any more.
     pub fn left(&self) -> Vec<PageNo> {
+        self.all().take(anchor::POOL_MAX).collect()
+    }
+
+    /// All pages that nobody reaches, or that only older readers do.
+    pub fn all(&self) -> impl Iterator<Item = PageNo> {
         let freed = self.freed.iter().flat_map(|freed| &freed.pages);
-        self.fresh.iter().chain(freed).copied().take(anchor::POOL_MAX).collect()
+        self.fresh.iter().chain(freed).copied()
+    }
+
+    pub fn add(&mut self, pages: Vec<PageNo>) {
+        self.fresh.splice(0..0, pages.into_iter().rev());
     }
 
     /// A page that this transaction makes for older readers alone.

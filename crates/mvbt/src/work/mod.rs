@@ -32,7 +32,9 @@ use crate::{Error, PageNo, Result, TreeId, Version};
 
 pub use alloc::Pool;
 pub use catalog::FREE_PAGES;
-pub use catalog::{CATALOG, FREE, META_WORDS, counts, first_counts, meta, tree, trees};
+pub use catalog::{
+    CATALOG, CATALOG_TREE, FREE, FREE_TREE, META_WORDS, counts, first_counts, meta, tree, trees,
+};
 use savepoint::Saved;
 
 pub struct Work<'a> {

@@ -214,3 +214,10 @@ pub fn transaction(
         txn.commit().map(drop)
     }
 }
+
+/// Every page is whole and belongs to one place. Answers how many pages are lost.
+pub fn sound(db: &Database, about: &str) -> usize {
+    let report = db.check(Some(&|one: &[u8], other: &[u8]| one.cmp(other))).unwrap();
+    assert!(report.faults.is_empty(), "{about}: {:#?}", report.faults);
+    report.lost.len()
+}

@@ -1,0 +1,51 @@
+//! What a transaction writes (paper, figure 6b).
+
+mod common;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use common::Memory;
+use oneflush_mvbt::{Options, Read};
+
+/// Pages, commit blocks and flushes an insert of 100 bytes, each in a transaction.
+fn of_inserts(rows: u64, inserts: u64, options: Options, key: impl Fn(u64) -> i64) -> [f64; 3] {
+    let memory = Memory::default();
+    let db = memory.create(options).unwrap();
+    let mut txn = db.begin_write().unwrap();
+    let tree = txn.create_tree(false).unwrap();
+    for row in 0..rows {
+        txn.insert(tree, key(row), &[7; 100]).unwrap();
+    }
+    txn.commit().unwrap();
+    let counters = db.counters();
+    let counts = || {
+        [&counters.pages, &counters.blocks, &counters.flushes].map(|counter| counter.load(Relaxed))
+    };
+    let before = counts();
+    for row in rows..rows + inserts {
+        let mut txn = db.begin_write().unwrap();
+        txn.insert(tree, key(row), &[7; 100]).unwrap();
+        txn.commit().unwrap();
+    }
+    let after = counts();
+    let reader = db.begin_read();
+    assert_eq!(reader.get(tree, key(rows)).unwrap(), Some(vec![7; 100]));
+    std::array::from_fn(|index| (after[index] - before[index]) as f64 / inserts as f64)
+}
+
+/// Each number below 2^20 once, in an order of its own.
+fn shuffled(number: u64) -> i64 {
+    (number.wrapping_mul(0x9e37_79b1) % (1 << 20)) as i64
+}
+
+#[test]
+fn an_insert_writes_little_more_than_one_page() {
+    for rows in [2_000, 100_000] {
+        let sequential = of_inserts(rows, 20_000, Options::default(), |row| row as i64);
+        let random = of_inserts(rows, 20_000, Options::default(), shuffled);
+        println!("{rows} rows: sequential {sequential:?}, random {random:?}");
+        assert!(sequential[0] + sequential[1] <= 1.10, "{sequential:?}");
+        assert!(random[0] + random[1] <= 1.15, "{random:?}");
+        assert!(sequential[2] <= 1.01 && random[2] <= 1.01, "{sequential:?} {random:?}");
+    }
+}
