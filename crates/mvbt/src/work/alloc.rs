@@ -27,6 +27,8 @@ const TAKEN_MIN: u64 = 16;
 const TAKEN_MAX: u64 = 256;
 /// Filling the pool may itself split pages of catalog and free tree.
 const POOL_MIN: usize = 8;
+/// What a change of the catalog or of the tree of free pages may need.
+pub(super) const POOL_OF_SYSTEM: usize = 24;
 /// So many pages are in memory at most; more go to the tree of free pages.
 const POOL_MAX: usize = 4096;
 
@@ -68,8 +70,10 @@ impl Pool {
         self.fresh.iter().chain(freed).copied()
     }
 
-    pub fn add(&mut self, pages: Vec<PageNo>) {
-        self.fresh.splice(0..0, pages.into_iter().rev());
+    /// The lowest is taken first, so that neighbours are written together.
+    pub fn add(&mut self, mut pages: Vec<PageNo>) {
+        pages.sort_unstable_by(|one, other| other.cmp(one));
+        self.fresh.splice(0..0, pages);
     }
 
     /// A page that this transaction makes for older readers alone.
@@ -112,14 +116,8 @@ impl Work<'_> {
     /// A page that nobody can reach.
     pub(super) fn take_page(&mut self) -> Result<PageNo> {
         self.note_pool();
-        if self.pool.free_count() <= POOL_MIN && !self.pool.is_filling {
-            self.pool.ripen(self.horizon);
-            if self.pool.free_count() <= POOL_MIN {
-                self.pool.is_filling = true;
-                let filled = self.fill();
-                self.pool.is_filling = false;
-                filled?;
-            }
+        if self.edits_of_system == 0 {
+            self.fill(POOL_MIN)?;
         }
         let full = Error::Full { limit: self.options.pages_max };
         let is_free = |no: &PageNo| !self.pool.held.contains(no);
@@ -129,21 +127,41 @@ impl Work<'_> {
         Ok(no)
     }
 
-    fn fill(&mut self) -> Result<()> {
+    /// Has `least` pages in the pool. This changes the catalog and the tree of free pages, so it is
+    /// not called while one of both is being changed.
+    pub(super) fn fill(&mut self, least: usize) -> Result<()> {
+        if self.pool.is_filling || self.pool.free_count() > least {
+            return Ok(());
+        }
+        self.note_pool();
+        self.pool.ripen(self.horizon);
+        if self.pool.free_count() > least {
+            return Ok(());
+        }
+        self.pool.is_filling = true;
+        let filled = self.fill_from_file(least);
+        self.pool.is_filling = false;
+        filled
+    }
+
+    fn fill_from_file(&mut self, least: usize) -> Result<()> {
         let count = self.page_count()?;
         let wanted = (count / TAKEN_PART).clamp(TAKEN_MIN, TAKEN_MAX);
-        let mut taken = self.take_free(wanted as usize)?;
-        if taken.len() < TAKEN_MIN as usize {
-            let more = wanted.min(self.options.pages_max.saturating_sub(count));
-            if more > 0 {
-                self.store.grow(count + more)?;
-                self.set_page_count(count + more)?;
-                taken.extend((count + 1..=count + more).map(PageNo));
-            }
+        // Taking pages out of the tree may itself need some.
+        if self.pool.free_count() >= POOL_MIN {
+            let taken = self.take_free(wanted as usize)?;
+            self.pool.add(taken);
         }
-        // The lowest is taken first, so that neighbours are written together.
-        taken.sort_unstable_by(|one, other| other.cmp(one));
-        self.pool.fresh.splice(0..0, taken);
+        if self.pool.free_count() > least {
+            return Ok(());
+        }
+        let more = wanted.max(least as u64).min(self.options.pages_max.saturating_sub(count));
+        if more > 0 {
+            self.store.grow(count + more)?;
+            // The pages first: to note their number, the catalog may need one.
+            self.pool.add((count + 1..=count + more).map(PageNo).collect());
+            self.set_page_count(count + more)?;
+        }
         Ok(())
     }
 

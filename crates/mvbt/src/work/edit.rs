@@ -3,6 +3,8 @@
 use crate::page::cell;
 use crate::search::{self, PageRef, Probe, Source, Step, TreeRef};
 use crate::work::Work;
+use crate::work::alloc::POOL_OF_SYSTEM;
+use crate::work::catalog::FIRST_TREE;
 use crate::work::put::Change;
 use crate::{Error, PageNo, Result};
 
@@ -10,6 +12,19 @@ impl Work<'_> {
     /// Puts a payload at a key, or a record where `probe` finds its place. What was there before is
     /// replaced. True if something was.
     pub fn insert(
+        &mut self,
+        tree: &TreeRef,
+        key: Option<i64>,
+        probe: Probe<'_>,
+        payload: &[u8],
+    ) -> Result<bool> {
+        if tree.id < FIRST_TREE {
+            return self.of_system(|work| work.insert_in(tree, key, probe, payload));
+        }
+        self.insert_in(tree, key, probe, payload)
+    }
+
+    fn insert_in(
         &mut self,
         tree: &TreeRef,
         key: Option<i64>,
@@ -34,6 +49,25 @@ impl Work<'_> {
 
     /// True if there was one.
     pub fn delete(&mut self, tree: &TreeRef, probe: Probe<'_>) -> Result<bool> {
+        if tree.id < FIRST_TREE {
+            return self.of_system(|work| work.delete_in(tree, probe));
+        }
+        self.delete_in(tree, probe)
+    }
+
+    /// A change of the catalog or of the tree of free pages. The pool is filled before it begins:
+    /// filling changes the same trees.
+    fn of_system<R>(&mut self, change: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        if self.edits_of_system == 0 {
+            self.fill(POOL_OF_SYSTEM)?;
+        }
+        self.edits_of_system += 1;
+        let changed = change(self);
+        self.edits_of_system -= 1;
+        changed
+    }
+
+    fn delete_in(&mut self, tree: &TreeRef, probe: Probe<'_>) -> Result<bool> {
         self.settle_root(tree)?;
         let mut path = Vec::new();
         if !search::descend(self, tree, probe, &mut path)? {

@@ -52,6 +52,8 @@ pub struct Work<'a> {
     /// Pages that this transaction has taken. Nobody else can reach them.
     fresh: FxHashSet<PageNo>,
     pool: Pool,
+    /// Changes of the catalog or of the tree of free pages that are being made.
+    edits_of_system: u32,
     trees: FxHashMap<TreeId, TreeRef>,
     savepoints: Vec<Saved>,
     /// Rises with each change, so that cursors notice.
@@ -77,6 +79,7 @@ impl<'a> Work<'a> {
             spilled: BTreeMap::new(),
             fresh: FxHashSet::default(),
             pool,
+            edits_of_system: 0,
             trees: FxHashMap::default(),
             savepoints: Vec::new(),
             changes: 0,
