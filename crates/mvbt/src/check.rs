@@ -52,7 +52,7 @@ impl<'a> Check<'a> {
         order: Option<Order<'a>>,
         free: impl IntoIterator<Item = PageNo>,
     ) -> Result<Report> {
-        let (pages, _) = work::counts(source)?;
+        let pages = work::page_count(source)?;
         let report = Report { pages, ..Report::default() };
         // A hostile count would ask for any amount of memory. Pages are marked as they come.
         let mut check = Check { source, order, is_reached: Vec::new(), report };

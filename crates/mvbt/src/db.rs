@@ -85,8 +85,10 @@ impl Database {
         for (no, tree) in roots {
             let mut draft = Draft::fresh(options.page_bytes, no, tree, false, 0, first);
             if no == work::CATALOG {
-                let cell = work::first_counts(first, roots.len() as u64);
-                assert!(draft.insert(0, &cell, 0), "an empty page has room");
+                for (index, cell) in work::first_cells(first, roots.len() as u64).iter().enumerate()
+                {
+                    assert!(draft.insert(index, cell, 0), "an empty page has room");
+                }
             }
             let (bytes, _) = draft.finish(first, false, uuid);
             store.write_pages(&[(no, bytes)].into())?;
@@ -434,7 +436,7 @@ pub trait Read {
     }
 
     fn page_count(&self) -> Result<u64> {
-        Ok(work::counts(self.source())?.0)
+        work::page_count(self.source())
     }
 
     fn trees(&self) -> Result<Vec<TreeId>> {

@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 
 use crate::anchor;
 use crate::search::Probe;
-use crate::work::catalog::FREE_TREE;
+use crate::work::catalog::{FREE_TREE, page_count};
 use crate::work::{CATALOG, Work};
 use crate::{Error, PageNo, Result, Version};
 
@@ -145,7 +145,7 @@ impl Work<'_> {
     }
 
     fn fill_from_file(&mut self, least: usize) -> Result<()> {
-        let count = self.page_count()?;
+        let count = page_count(self)?;
         let wanted = (count / TAKEN_PART).clamp(TAKEN_MIN, TAKEN_MAX);
         // Taking pages out of the tree may itself need some.
         if self.pool.free_count() >= POOL_MIN {

@@ -2,8 +2,9 @@
 //!
 //! | key | payload |
 //! |---|---|
+//! | −3 | number of the next tree (4) |
 //! | −2 | the meta words, four bytes each |
-//! | −1 | number of pages (8), number of the next tree (4) |
+//! | −1 | number of pages (8) |
 //! | a tree's number | page of the root (6), 1 for a record tree (1) |
 
 use crate::bytes::{get_u32, get_u48, get_u64, push_u48};
@@ -20,8 +21,9 @@ pub const FREE_TREE: TreeRef = TreeRef { id: FREE, root: FREE_PAGES, is_record: 
 pub const FIRST_TREE: TreeId = TreeId(2);
 /// As many as SQLite has.
 pub const META_WORDS: usize = 16;
+const NEXT_KEY: i64 = -3;
 const META_KEY: i64 = -2;
-const COUNTS_KEY: i64 = -1;
+const PAGES_KEY: i64 = -1;
 
 /// What stands at a key of the catalog.
 fn entry(source: &dyn Source, key: i64) -> Result<Option<Vec<u8>>> {
@@ -35,19 +37,15 @@ fn entry(source: &dyn Source, key: i64) -> Result<Option<Vec<u8>>> {
     payload::read(source, view.cell(step.index).content).map(Some)
 }
 
-fn counts_payload(pages: u64, next: TreeId) -> Vec<u8> {
-    let mut payload = pages.to_le_bytes().to_vec();
-    payload.extend_from_slice(&next.0.to_le_bytes());
-    payload
-}
-
-/// The cell that the catalog of a new database has.
-pub fn first_counts(start: Version, pages: u64) -> Vec<u8> {
-    let payload = counts_payload(pages, FIRST_TREE);
-    let content = Content { length: payload.len() as u64, local: &payload, overflow: None };
-    let mut cell = Vec::new();
-    cell::encode(&mut cell, start, None, Some(COUNTS_KEY), content);
-    cell
+/// The cells that the catalog of a new database has, in order.
+pub fn first_cells(start: Version, pages: u64) -> [Vec<u8>; 2] {
+    let cell = |key: i64, payload: &[u8]| {
+        let content = Content { length: payload.len() as u64, local: payload, overflow: None };
+        let mut cell = Vec::new();
+        cell::encode(&mut cell, start, None, Some(key), content);
+        cell
+    };
+    [cell(NEXT_KEY, &FIRST_TREE.0.to_le_bytes()), cell(PAGES_KEY, &pages.to_le_bytes())]
 }
 
 fn damaged(what: &'static str) -> Error {
@@ -76,11 +74,17 @@ pub fn meta(source: &dyn Source) -> Result<[u32; META_WORDS]> {
     }
 }
 
-/// Number of pages, and the number of the next tree.
-pub fn counts(source: &dyn Source) -> Result<(u64, TreeId)> {
-    match entry(source, COUNTS_KEY)? {
-        Some(entry) if entry.len() == 12 => Ok((get_u64(&entry, 0), TreeId(get_u32(&entry, 8)))),
-        _ => Err(damaged("it has no counts")),
+pub fn page_count(source: &dyn Source) -> Result<u64> {
+    match entry(source, PAGES_KEY)? {
+        Some(entry) if entry.len() == 8 => Ok(get_u64(&entry, 0)),
+        _ => Err(damaged("it has no number of pages")),
+    }
+}
+
+fn next_tree(source: &dyn Source) -> Result<TreeId> {
+    match entry(source, NEXT_KEY)? {
+        Some(entry) if entry.len() == 4 => Ok(TreeId(get_u32(&entry, 0))),
+        _ => Err(damaged("it has no number for the next tree")),
     }
 }
 
@@ -103,17 +107,8 @@ impl Work<'_> {
         self.insert(&CATALOG_TREE, Some(key), Probe::Integer(key), payload).map(drop)
     }
 
-    pub(super) fn page_count(&self) -> Result<u64> {
-        Ok(counts(self)?.0)
-    }
-
-    fn put_counts(&mut self, pages: u64, next: TreeId) -> Result<()> {
-        self.put_entry(COUNTS_KEY, &counts_payload(pages, next))
-    }
-
     pub(super) fn set_page_count(&mut self, pages: u64) -> Result<()> {
-        let (_, next) = counts(self)?;
-        self.put_counts(pages, next)
+        self.put_entry(PAGES_KEY, &pages.to_le_bytes())
     }
 
     pub fn set_meta(&mut self, index: usize, value: u32) -> Result<()> {
@@ -147,10 +142,10 @@ impl Work<'_> {
     }
 
     pub fn create_tree(&mut self, is_record: bool) -> Result<TreeId> {
-        let (pages, id) = counts(self)?;
+        let id = next_tree(self)?;
         let mut tree = TreeRef { id, root: PageNo(0), is_record };
         let after = id.0.checked_add(1).ok_or(damaged("there are too many trees"))?;
-        self.put_counts(pages, TreeId(after))?;
+        self.put_entry(NEXT_KEY, &after.to_le_bytes())?;
         tree.root = self.fresh_draft(&tree, 0)?;
         self.put_tree(tree)?;
         Ok(id)

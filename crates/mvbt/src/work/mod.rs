@@ -33,7 +33,7 @@ use crate::{Error, PageNo, Result, TreeId, Version};
 pub use alloc::Pool;
 pub use catalog::FREE_PAGES;
 pub use catalog::{
-    CATALOG, CATALOG_TREE, FREE, FREE_TREE, META_WORDS, counts, first_counts, meta, tree, trees,
+    CATALOG, CATALOG_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count, tree, trees,
 };
 use savepoint::Saved;
 
