@@ -1,5 +1,5 @@
-//! A place in a tree. It holds no page: each step reads what it needs, and a cursor of a transaction
-//! finds its place again after the tree has changed.
+//! A place in a tree. It holds no page: each step reads what it needs, and a cursor of a
+//! transaction finds its place again after the tree has changed.
 
 use crate::payload;
 use crate::search::{self, Probe, Source, Step, TreeRef};

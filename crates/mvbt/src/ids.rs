@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageNo(pub u64);
 
-/// The number of a committed transaction. In a file it has 6 bytes. Version 0 is the empty database.
+/// The number of a committed transaction. In a file it has 6 bytes. Version 0 is the empty
+/// database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 

@@ -1,5 +1,5 @@
-//! What is done before a file is used: which anchor counts, and whether the last transaction is whole
-//! (I14, I15).
+//! What is done before a file is used: which anchor counts, and whether the last transaction is
+//! whole (I14, I15).
 
 use std::path::Path;
 

@@ -235,7 +235,8 @@ impl Store {
         Ok((buffer, from))
     }
 
-    /// Makes the file long enough for so many pages, and for some more. Durable with the next flush.
+    /// Makes the file long enough for so many pages, and for some more. Durable with the next
+    /// flush.
     pub fn grow(&self, pages: u64) -> Result<()> {
         self.check_usable()?;
         let least = self.place(PageNo(pages + 1))?;

@@ -135,8 +135,8 @@ impl Draft {
                     });
                     served = base.version;
                 }
-                // A transaction that never was has overwritten the fallback. It has listed what older
-                // readers need.
+                // A transaction that never was has overwritten the fallback. It has listed what
+                // older readers need.
                 None => {
                     if let Some(voided) = image.voided()
                         && voided.height == active.height
@@ -235,8 +235,8 @@ impl Draft {
         self.replace(index, index, cell, spare)
     }
 
-    /// Takes cells `from..to` out, and puts one in their place. False: there is no room, and nothing
-    /// is changed.
+    /// Takes cells `from..to` out, and puts one in their place. False: there is no room, and
+    /// nothing is changed.
     #[must_use]
     pub fn replace(&mut self, from: usize, to: usize, cell: &[u8], spare: usize) -> bool {
         if !self.fits(cell.len(), to - from, spare) {
@@ -384,15 +384,15 @@ fn range_of(page: &[u8], place: u16, shape: Shape) -> Range<usize> {
 fn covered_by<'a>(slot: &'a Slot, image: &'a Image) -> impl Iterator<Item = Range<usize>> + 'a {
     let cells = slot.cells(&image.bytes);
     let cells = cells.map(|place| range_of(&image.bytes, place, slot.shape()));
-    cells.chain([slot.at..slot.at + slot.directory_bytes()])
+    cells.chain(std::iter::once(slot.at..slot.at + slot.directory_bytes()))
 }
 
 fn copy_of(page: &[u8], place: u16, shape: Shape) -> Vec<u8> {
     cell::parse(page, usize::from(place), shape).map_or(Vec::new(), |cell| cell.bytes.to_vec())
 }
 
-/// Cells of another directory, in key order and each with its end, that the active one does not list
-/// as living. What began after the active one never was.
+/// Cells of another directory, in key order and each with its end, that the active one does not
+/// list as living. What began after the active one never was.
 fn ended_before(image: &Image, cells: Vec<(u16, Version)>, active: &Slot) -> Vec<Dead> {
     let mut places: Vec<(u16, usize)> =
         active.live_cells(&image.bytes).enumerate().map(|(rank, place)| (place, rank)).collect();

@@ -7,8 +7,8 @@
 //! 2. pages of the tree of free pages, which an earlier opening has left;
 //! 3. pages behind the last one.
 //!
-//! A close leaves a small pool in the anchor, and puts the rest into the tree of free pages. A crash
-//! loses the pool: its pages belong to nobody until a check finds them.
+//! A close leaves a small pool in the anchor, and puts the rest into the tree of free pages. A
+//! crash loses the pool: its pages belong to nobody until a check finds them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -81,8 +81,8 @@ impl Pool {
         self.freed_now.push(no);
     }
 
-    /// The pool of the next transaction, after this one is durable. `listed`: the pages of its commit
-    /// block.
+    /// The pool of the next transaction, after this one is durable. `listed`: the pages of its
+    /// commit block.
     pub fn after_commit(mut self, version: Version, listed: Option<Vec<PageNo>>) -> Pool {
         if let Some(listed) = listed {
             self.held = Arc::new(listed.into_iter().collect());
@@ -106,8 +106,8 @@ impl Pool {
     /// Makes those fresh that no reader reaches: all have begun at the version that freed them, or
     /// later.
     fn ripen(&mut self, horizon: Version) {
-        while let Some(freed) = self.freed.pop_front_if(|freed| freed.version <= horizon) {
-            self.fresh.extend(freed.pages);
+        while self.freed.front().is_some_and(|freed| freed.version <= horizon) {
+            self.fresh.extend(self.freed.pop_front().into_iter().flat_map(|freed| freed.pages));
         }
     }
 }
@@ -213,10 +213,6 @@ impl Work<'_> {
             self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
         }
         Ok(())
-    }
-
-    pub fn into_pool(self) -> Pool {
-        self.pool
     }
 
     /// The catalog and the tree of free pages are never dropped.

@@ -16,7 +16,6 @@ pub struct Committed {
     pub wrote: bool,
     /// A commit block was written.
     pub used_ring: bool,
-    pub pages: Vec<PageNo>,
 }
 
 /// Pages as they are to be written, and the checksums of their directories.
@@ -36,8 +35,7 @@ impl Work<'_> {
         self.drafts.retain(|_, draft| draft.is_changed());
         let count = self.drafts.len() + self.raw.len();
         if count == 0 && self.spilled.is_empty() {
-            let (pool, pages) = (self.pool, Vec::new());
-            return Ok(Committed { pool, wrote: false, used_ring: false, pages });
+            return Ok(Committed { pool: self.pool, wrote: false, used_ring: false });
         }
         let is_single = count == 1 && self.fresh.is_empty() && self.spilled.is_empty();
         let finished = self.finish(!is_single);
@@ -61,10 +59,9 @@ impl Work<'_> {
             self.store.write_commit_block(&CommitBlock { version, pages }, ring)?;
             self.store.flush()?;
         }
-        let pages = finished.pages.keys().copied().collect();
         self.publish(finished)?;
         let pool = self.pool.after_commit(version, listed);
-        Ok(Committed { pool, wrote: true, used_ring: !is_single, pages })
+        Ok(Committed { pool, wrote: true, used_ring: !is_single })
     }
 
     fn finish(&mut self, is_multi: bool) -> Finished {

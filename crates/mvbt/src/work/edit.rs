@@ -6,7 +6,7 @@ use crate::work::Work;
 use crate::work::alloc::POOL_OF_SYSTEM;
 use crate::work::catalog::FIRST_TREE;
 use crate::work::put::Change;
-use crate::{Error, PageNo, Result};
+use crate::{Error, Result};
 
 impl Work<'_> {
     /// Puts a payload at a key, or a record where `probe` finds its place. What was there before is

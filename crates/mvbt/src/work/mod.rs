@@ -134,8 +134,8 @@ impl<'a> Work<'a> {
         self.drafts.get_mut(&root).expect("it is being changed").add_dead(cell, 0, end)
     }
 
-    /// Called before a way down is looked for: opening a root whose height has changed may change it
-    /// once more, for readers of before.
+    /// Called before a way down is looked for: opening a root whose height has changed may change
+    /// it once more, for readers of before.
     fn settle_root(&mut self, tree: &TreeRef) -> Result<()> {
         if self.drafts.contains_key(&tree.root) || self.spilled.contains_key(&tree.root) {
             return Ok(());
@@ -148,8 +148,8 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// A root that was lowered, and has to hold what older readers need of it, gets its height back:
-    /// its cells move to a page below it. No version before the lowering sees them.
+    /// A root that was lowered, and has to hold what older readers need of it, gets its height
+    /// back: its cells move to a page below it. No version before the lowering sees them.
     fn raise_above(&mut self, root: PageNo, height: u8) -> Result<()> {
         let draft = &self.drafts[&root];
         if draft.height() > height {

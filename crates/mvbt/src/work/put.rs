@@ -1,10 +1,10 @@
 //! Putting cells into a page, and splitting it if they do not fit.
 //!
 //! A page that has no room is split *lazily* (paper, Algorithm 1): the cells of its lower part stay
-//! where they are, and those of its upper part go to one fresh page. The parent gets one cell. Three
-//! pages are dirty, or two if the new cell is the tree's last: then the page stays as it is. If the
-//! lower part does not fit either, for want of free bytes, all cells move to fresh pages, and the
-//! page is left to older readers.
+//! where they are, and those of its upper part go to one fresh page. The parent gets one cell.
+//! Three pages are dirty, or two if the new cell is the tree's last: then the page stays as it is.
+//! If the lower part does not fit either, for want of free bytes, all cells move to fresh pages,
+//! and the page is left to older readers.
 
 use crate::page::cell::{self, Content};
 use crate::page::slot::LIVE_BYTES;

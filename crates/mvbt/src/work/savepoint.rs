@@ -128,8 +128,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A page that was written since has a directory of this version that says too much. It loses it,
-    /// and the commit block says that it must not be there.
+    /// A page that was written since has a directory of this version that says too much. It loses
+    /// it, and the commit block says that it must not be there.
     fn take_back(&mut self, no: PageNo) -> Result<()> {
         if !self.spilled.contains_key(&no) || self.raw.contains_key(&no) {
             return Ok(());
