@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn a_gap_that_is_used_up_is_gone() {
-        let mut gaps = Gaps::around(512, [100..500].into());
+        let used = std::iter::once(100..500);
+        let mut gaps = Gaps::around(512, used.collect());
         assert_eq!(gaps.take_high(12), Some(500));
         assert_eq!(gaps.take_low(20, 8), Some(80));
         assert_eq!(gaps.0, []);
