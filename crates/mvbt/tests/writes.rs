@@ -49,3 +49,20 @@ fn an_insert_writes_little_more_than_one_page() {
         assert!(sequential[2] <= 1.01 && random[2] <= 1.01, "{sequential:?} {random:?}");
     }
 }
+
+/// Figure 12: what each element saves. Pages, blocks and anchors an insert.
+#[test]
+fn each_element_of_the_paper_saves_writes() {
+    let with = |lazy_split: bool, metadata_embedding: bool| {
+        let mut options = Options::default();
+        options.lazy_split = lazy_split;
+        options.metadata_embedding = metadata_embedding;
+        let [pages, blocks, _] = of_inserts(2_000, 5_000, options, shuffled);
+        pages + blocks
+    };
+    let bars = [with(false, false), with(false, true), with(true, false), with(true, true)];
+    println!("MVBT, metadata embedding, lazy split, LS-MVBT: {bars:?}");
+    let [mvbt, embedding, lazy, both] = bars;
+    assert!(mvbt > embedding + 0.9 && lazy > both + 0.9, "the anchor is not written: {bars:?}");
+    assert!(mvbt > lazy && embedding > both, "a split dirties less: {bars:?}");
+}
