@@ -64,7 +64,8 @@ pub struct Displaced {
     pub live: Vec<Vec<u8>>,
     /// Each with its rank and its end.
     pub dead: Vec<(Vec<u8>, Dead)>,
-    /// The first version without them.
+    /// The first version that they are for, and the first one without them.
+    pub start: Version,
     pub end: Version,
 }
 
@@ -131,6 +132,7 @@ impl Draft {
                         height: base.height,
                         live: base.live_cells(&image.bytes).map(copy).collect(),
                         dead: Vec::new(),
+                        start: Version(0),
                         end: active.version,
                     });
                     served = base.version;
@@ -264,6 +266,13 @@ impl Draft {
         true
     }
 
+    /// Takes out a cell that no reader below this transaction sees.
+    fn end_new(&mut self, index: usize) {
+        let lists_dead = std::mem::replace(&mut self.lists_dead, false);
+        self.end(index);
+        self.lists_dead = lists_dead;
+    }
+
     /// Ends the life of a cell. Its version as an end is filled in when the page is written.
     fn end(&mut self, index: usize) {
         self.is_changed = true;
@@ -298,6 +307,15 @@ impl Draft {
         true
     }
 
+    /// Takes all live cells out of an inner page, and makes it higher. What is dead stays.
+    pub fn hand_down(&mut self, height: u8) -> Vec<Vec<u8>> {
+        let cells = self.live.iter().map(|&place| self.parsed(place).bytes.to_vec()).collect();
+        (0..self.live.len()).rev().for_each(|index| self.end_new(index));
+        self.is_changed = true;
+        self.height = height;
+        cells
+    }
+
     /// True if readers may come who do not take the directory that stays.
     pub fn serves_older(&self) -> bool {
         self.lists_dead && self.kept.is_some()
@@ -312,6 +330,7 @@ impl Draft {
             height: self.height,
             live: self.live.iter().map(|&place| copy(place)).collect(),
             dead: self.dead.iter().map(|dead| (copy(dead.place), *dead)).collect(),
+            start: Version(0),
             end: Version::MAX,
         });
         self.live.clear();

@@ -35,14 +35,6 @@ impl Image {
         let read = [0, 1].map(|index| Slot::read(&bytes, index, uuid));
         let is_void = |slot: &Slot| slot.is_multi && voids.holds(slot.version);
         let [first, second] = read.map(|slot| slot.filter(|slot| !is_void(slot)));
-        // What it says of a page that it made for older readers is void, too.
-        let leads_astray = |slot: &Slot| {
-            slot.dead_cells(&bytes).any(|dead| {
-                let cell = cell::parse(&bytes, usize::from(dead.place), slot.shape());
-                cell.is_none_or(|cell| cell.start == Version(0))
-            })
-        };
-        let voided = read.into_iter().flatten().find(|slot| is_void(slot) && !leads_astray(slot));
         let (active_index, active, fallback) = match (first, second) {
             (Some(first), Some(second)) if first.version > second.version => {
                 (0, first, Some(second))
@@ -53,6 +45,12 @@ impl Image {
                 return Err(Error::Damaged { page: no, what: "none of its directories is valid" });
             }
         };
+        // What it says of pages that it made for older readers is void, too.
+        let leads_astray = |slot: &Slot| {
+            let known: Vec<u16> = active.cells(&bytes).collect();
+            slot.height > 0 && slot.dead_cells(&bytes).any(|dead| !known.contains(&dead.place))
+        };
+        let voided = read.into_iter().flatten().find(|slot| is_void(slot) && !leads_astray(slot));
         Ok(Image { bytes, no, tree, active, fallback, voided, active_index })
     }
 

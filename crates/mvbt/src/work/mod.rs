@@ -105,7 +105,7 @@ impl<'a> Work<'a> {
                 self.drafts.insert(no, opened.draft);
             }
             if let Some(displaced) = opened.displaced {
-                self.raise_above(no, displaced.height)?;
+                self.raise(no, image.active().version, displaced.height)?;
                 self.displace(no, &displaced)?;
             }
         } else {
@@ -149,9 +149,10 @@ impl<'a> Work<'a> {
     }
 
     /// A root that was lowered, and has to hold what older readers need of it, gets its height
-    /// back: its cells move to a page below it. No version before the lowering sees them.
-    fn raise_above(&mut self, root: PageNo, height: u8) -> Result<()> {
-        let draft = &self.drafts[&root];
+    /// back. Its cells move to a page below it. Readers since `began`, when it was lowered, get a
+    /// copy.
+    fn raise(&mut self, root: PageNo, began: Version, height: u8) -> Result<()> {
+        let draft = self.drafts.get_mut(&root).expect("it is being changed");
         if draft.height() > height {
             return Ok(());
         }
@@ -159,17 +160,35 @@ impl<'a> Work<'a> {
         let own_height = draft.height();
         let cells: Vec<Vec<u8>> =
             (0..draft.len()).map(|index| draft.cell(index).bytes.to_vec()).collect();
-        let child = self.fresh_draft(&tree, own_height)?;
+        let own = draft.become_empty(height + 1);
+        self.hang_below(&tree, own_height, &cells)?;
+        match own {
+            Some(own) => self.displace(root, &Displaced { start: began, ..own }),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes room in an inner root: its cells move to a page below it.
+    fn hand_down(&mut self, root: PageNo, above: u8) -> Result<()> {
+        let draft = self.drafts.get_mut(&root).expect("it is being changed");
+        let tree = TreeRef { id: draft.tree, root, is_record: draft.shape().is_record };
+        let own_height = draft.height();
+        let cells = draft.hand_down(own_height.max(above) + 1);
+        self.hang_below(&tree, own_height, &cells)
+    }
+
+    /// Puts cells into a fresh page, and that page into an empty root.
+    fn hang_below(&mut self, tree: &TreeRef, height: u8, cells: &[Vec<u8>]) -> Result<()> {
+        let child = self.fresh_draft(tree, height)?;
         let draft = self.drafts.get_mut(&child).expect("it was put there");
         let fits = cells.iter().enumerate().all(|(index, cell)| draft.insert(index, cell, 0));
         assert!(fits, "what one page held fits in another");
         let cell = self.child_cell_from(self.version, child, tree.is_record, None);
-        let draft = self.drafts.get_mut(&root).expect("it is being changed");
-        draft.become_empty(height + 1);
-        if !draft.insert(0, &cell, 0) {
-            return Err(Error::Damaged { page: root, what: "an emptied root has no room" });
+        let root = self.drafts.get_mut(&tree.root).expect("it is being changed");
+        match root.insert(0, &cell, 0) {
+            true => Ok(()),
+            false => Err(Error::Damaged { page: tree.root, what: "an emptied root has no room" }),
         }
-        Ok(())
     }
 
     /// Puts what readers still need of a root into a page of its own, and a dead cell for it into
@@ -188,11 +207,10 @@ impl<'a> Work<'a> {
         }
         assert!(fits, "what one page held fits in another");
         history.set_floor(Version(0));
-        let cell = self.child_cell_from(Version(0), no, tree.is_record, None);
+        let cell = self.child_cell_from(displaced.start, no, tree.is_record, None);
         let mut is_listed = self.list_dead(root, &cell, displaced.end);
         if !is_listed {
-            let height = self.drafts[&root].height().max(displaced.height);
-            self.raise_above(root, height)?;
+            self.hand_down(root, displaced.height)?;
             is_listed = self.list_dead(root, &cell, displaced.end);
         }
         if !is_listed {
