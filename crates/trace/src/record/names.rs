@@ -161,7 +161,10 @@ impl Names {
 
     /// The trace says that this inode is another file now.
     pub(super) fn allocated(&mut self, inode: u64) {
-        self.inodes.entry(inode).or_default().allocated_count += 1;
+        // Where not all allocations are told, a name counts at once and waits for none.
+        if self.has_allocations {
+            self.inodes.entry(inode).or_default().allocated_count += 1;
+        }
     }
 
     /// The trace says that this thread is about to make a file.
@@ -302,6 +305,15 @@ mod tests {
         names.thread_ended(1);
         names.got(1, 7);
         assert_eq!(names.news(7), None);
+    }
+
+    #[test]
+    fn where_not_all_allocations_are_told_none_takes_a_name_away() {
+        let mut names = Names { has_allocations: false, ..names() };
+        names.found(7, b"/d/a-wal");
+        names.creates(1);
+        names.got(1, 7);
+        assert_eq!(name(&mut names, 7).as_deref(), Some("/d/a-wal"));
     }
 
     #[test]
