@@ -68,7 +68,7 @@ everything:
 	@command -v python3 >/dev/null || scripts/need python3
 	@PACKAGES=quick scripts/stages $(filter-out clients guest suite-subset,$(STAGES)) package-tests all-clients all-guests crash-states sqlite-suite
 
-## lint: formatting, lines of at most 100 characters, links of the pages, lints as errors, and the lock files of what is no member of the workspace
+## lint: formatting, lines of at most 100 characters, links of the pages, lints as errors, the crates' documentation, and the lock files of what is no member of the workspace
 lint:
 	cargo fmt --all --check
 	scripts/columns
@@ -77,6 +77,7 @@ lint:
 	cargo clippy --locked -p oneflush-vfs -p oneflush-blocklog -p oneflush-crashlab -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked --workspace --features $(CHECKED) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps --features $(CHECKED)
 	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
 
 ## targets: the workspace compiles for aarch64 and for a processor of 32 bits
