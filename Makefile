@@ -77,7 +77,7 @@ lint:
 	cargo clippy --locked -p oneflush-vfs -p oneflush-blocklog -p oneflush-crashlab -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked --workspace --features $(CHECKED) --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps --features $(CHECKED)
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps
 	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
 
 ## targets: the workspace compiles for aarch64 and for a processor of 32 bits
