@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build packages bare all-bare demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
+.PHONY: build packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -42,6 +42,10 @@ bare:
 all-bare:
 	packages/bare-turn dist
 
+## package-tests: the tests of the packages for Python, Node, Ruby, Go and Java, with what is in dist; PACKAGES=quick: with what `bare` has made
+package-tests:
+	packages/suites $(or $(PACKAGES),dist)
+
 ## demo: strategies eager and plain beside stock, then each of SQLite's journal modes, on this machine
 demo: build
 	mkdir -p build
@@ -59,12 +63,12 @@ test:
 	@command -v python3 >/dev/null || scripts/need python3
 	@scripts/stages $(STAGES)
 
-## everything: the same, with the whole of SQLite's own suite and a million states of the crash simulator for each strategy
+## everything: the same, with the tests of the packages, the whole of SQLite's own suite and a million states of the crash simulator for each strategy
 everything:
 	@command -v python3 >/dev/null || scripts/need python3
-	@scripts/stages $(filter-out clients guest suite-subset,$(STAGES)) all-clients all-guests crash-states sqlite-suite
+	@PACKAGES=quick scripts/stages $(filter-out clients guest suite-subset,$(STAGES)) package-tests all-clients all-guests crash-states sqlite-suite
 
-## lint: formatting, lines of at most 100 characters, links of the pages, lints as errors, and the lock files of what is no member of the workspace
+## lint: formatting, lines of at most 100 characters, links of the pages, lints as errors, the crates' documentation, and the lock files of what is no member of the workspace
 lint:
 	cargo fmt --all --check
 	scripts/columns
@@ -73,6 +77,7 @@ lint:
 	cargo clippy --locked -p oneflush-vfs -p oneflush-blocklog -p oneflush-crashlab -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked --workspace --features $(CHECKED) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps
 	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
 
 ## targets: the workspace compiles for aarch64 and for a processor of 32 bits

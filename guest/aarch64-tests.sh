@@ -3,7 +3,7 @@ mkdir -p /mnt/programs /mnt/tmp /mnt/folder && tar -xf "$DRIVES" -C /mnt/program
 folder=$(cat /mnt/programs/folder) && rm /mnt/programs/folder
 mkdir -p "$folder" && mount --bind /mnt/folder "$folder"
 # Debian's programs, and busybox's where there is no other.
-export PATH=/usr/sbin:/sbin:/usr/bin:/bin HOME=/tmp TMPDIR=/mnt/tmp RUST_BACKTRACE=1
+export PATH=/usr/sbin:/sbin:/usr/bin:/bin HOME=/tmp TMPDIR=/mnt/tmp RUST_BACKTRACE=1 ONEFLUSH_LOG=stderr ONEFLUSH_TEST_SLOWNESS=8
 ip link set lo up
 for program in /mnt/programs/*; do
     name=$(basename "$program")

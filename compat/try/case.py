@@ -96,7 +96,8 @@ for make in [diskcache_of_pypi, subversion_of_debian, fossil_of_debian, ipython_
     took = time.monotonic() - began
     print(f"{name}, {took:.1f} s\n{text}", flush=True)
     assert took < 60, took
-    assert max(map(len, text.splitlines())) <= 80
+    # A path cannot be wrapped.
+    assert max(len(line) for line in text.splitlines() if str(database) not in line) <= 80
     answer = json.loads(run(ONEFLUSH, "try", "--seconds", 1, "--json", database))
     assert answer["commit"]["table"], "a table of theirs"
     assert all(one["commits"] > 0 for one in answer["measured"])

@@ -210,6 +210,16 @@ def oneflush_run_serves_a_program_that_knows_nothing_of_it() -> None:
     assert succeed(*command) == "eager"
 
 
+def the_lines_of_oneflush_try_switch_it_on() -> None:
+    """As a program, with a strategy that is no default."""
+    install, *lines = succeed(COMMAND, "try", "--language", "python").splitlines()
+    assert install == "pip install oneflush", install
+    code = "\n".join(lines).replace("plain", "eager")
+    code += "\nimport sqlite3\nlibrary = sqlite3.connect('app.db')"
+    code += "\nprint(oneflush.strategy(db), oneflush.strategy(library))"
+    assert python(code) == "eager eager", code
+
+
 def sqlalchemy_works() -> None:
     """One line, and asyncio."""
     code = """
@@ -277,6 +287,7 @@ CHECKS: list[tuple[Callable[..., None], tuple[str, ...]]] = [
     (a_package_for_another_machine_says_so, ()),
     (pip_takes_the_wheel_of_the_platform, ()),
     (oneflush_run_serves_a_program_that_knows_nothing_of_it, ()),
+    (the_lines_of_oneflush_try_switch_it_on, ()),
     (sqlalchemy_works, ()),
     (django_works, ()),
     (apsw_works, ()),

@@ -30,7 +30,7 @@ pub struct Commits {
     pub one_request_count: u64,
     /// Commits that made the file system write its journal.
     pub fs_journal_count: u64,
-    /// The writes and flushes of most commits, in their order; see [`pattern`]. None where the
+    /// The writes and flushes of most commits, in their order; `pattern` makes it. None where the
     /// recording has no commit whole.
     pub pattern: Option<String>,
 }

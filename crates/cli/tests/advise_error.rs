@@ -169,7 +169,7 @@ fn loads(trace: &Path, case: &Case) -> Loads {
     found.sort_by_key(|transaction| transaction.begin_ns);
     let is_set_up = |found: &Transaction| found.traffic.bytes() > SET_UP_BYTES_MIN;
     let set_up = found.iter().take(SET_UP_COUNT_MAX).rposition(is_set_up);
-    // On XFS one transaction of the set-up may look like many.
+    // A file system without sync calls in its events may show one of the set-up as several.
     let more = found.len().saturating_sub(case.transactions as usize);
     found.drain(..set_up.map_or(0, |at| at + 1).max(more));
     let mut collector = Collector::default();
@@ -192,7 +192,11 @@ impl Judged<'_> {
                 true => (estimate.kb, estimate.flushes),
                 false => (estimate.in_recording.kb, estimate.in_recording.flushes),
             };
-            let once_kb = if is_long { estimate.once_kb / self.case.measured as f64 } else { 0.0 };
+            // A measurement begins with a new log and ends with a sync of the file system.
+            let once_kb = match is_long {
+                true => (estimate.once_kb + estimate.left_kb) / self.case.measured as f64,
+                false => 0.0,
+            };
             Some(Pair {
                 strategy,
                 estimated: Cost { kb: kb.likely + once_kb, flushes: flushes.likely },

@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `ONEFLUSH_EXTENSION` | path of `liboneflush.so`; unset: this library does nothing |
 //! | `ONEFLUSH_EXPECTED_VERSION` | the program's version; an extension of another one is refused |
-//! | `ONEFLUSH_RUN_PID` | the process that `oneflush run` became; see [`unused`] |
+//! | `ONEFLUSH_RUN_PID` | the process that `oneflush run` became (`unused.rs`) |
 
 mod unused;
 

@@ -40,6 +40,28 @@ fn a_commit_of_the_file_systems_journal_is_its_that_waits_for_it() {
     }
 }
 
+/// As on XFS, which has no events for its sync calls. On a busy machine a thread waits long for a
+/// processor before it sends its flush.
+#[test]
+fn a_flush_that_comes_late_still_ends_the_transaction_that_waits_for_it() {
+    let mut names = Names::default();
+    let mut pen = Pen::new(&mut names, Show::Flushes, 0);
+    let (wal, sector) = (Some("/data/app0/a.db-wal"), pen.wal_sector);
+    pen.wal_header();
+    for number in 0..20 {
+        // Every second flush is late.
+        let late_ns = if number % 2 == 0 { 90_000_000 } else { 0 };
+        pen.write(wal, &[(sector + number * 8, 2)]).wait(late_ns).flush().wait(20_000_000);
+        // A flush of something else, long behind the transaction's own, is not its.
+        pen.wait(30_000_000).flush();
+    }
+    let events = pen.events;
+    let (found, summary) = identify(&events, &names);
+    assert_eq!(found.len(), 20);
+    assert!(found.iter().skip(1).all(|found| found.flushes == 1));
+    assert_eq!(summary.flushes, 20);
+}
+
 #[test]
 fn what_another_program_synchronizes_meanwhile_is_its_own() {
     for show in [Show::Calls, Show::Flushes] {

@@ -4,9 +4,10 @@ const assert = require('node:assert/strict');
 const { spawn, spawnSync } = require('node:child_process');
 const { once } = require('node:events');
 const fs = require('node:fs');
+const { isBuiltin } = require('node:module');
 const path = require('node:path');
 const { test } = require('node:test');
-const { folder } = require('./common');
+const { folder, run } = require('./common');
 const { programPath, version } = require('oneflush');
 
 const COMMAND = path.resolve('node_modules/.bin/oneflush');
@@ -17,6 +18,20 @@ test('npx oneflush is the program', () => {
   const { status, stdout } = said('npx', 'oneflush', '--version');
   assert.deepEqual({ status, stdout }, { status: 0, stdout: `oneflush ${version}\n` });
   assert.equal(said('npx', 'oneflush', '--help').stdout, said(programPath(), '--help').stdout);
+});
+
+test('the lines of oneflush try are a program that switches it on, with both drivers', () => {
+  const { stdout } = said('npx', 'oneflush', 'try', '--language', 'node');
+  const [install, ...lines] = stdout.split('\n');
+  assert.equal(install, 'npm install oneflush');
+  // `eager` is no default.
+  const better = lines.join('\n').replaceAll('plain', 'eager');
+  const builtin = better.replace("require('better-sqlite3')", "require('node:sqlite').DatabaseSync");
+  assert.notEqual(builtin, better);
+  for (const program of isBuiltin('node:sqlite') ? [better, builtin] : [better]) {
+    const asked = "db.exec('PRAGMA journal_mode = WAL');console.log(require('oneflush').strategy(db))";
+    assert.equal(run(program + asked, { cwd: folder() }), 'eager', program);
+  }
 });
 
 test("the exit status is the program's", () => {

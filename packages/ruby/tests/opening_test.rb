@@ -55,6 +55,19 @@ class Opening < Case
     assert_equal ["a b?#%&=é.db"], Dir.children(data)
   end
 
+  # As a program, with a strategy that is no default.
+  def test_the_lines_of_oneflush_try_switch_it_on
+    said, refused, status = Open3.capture3("oneflush", "try", "--language", "ruby")
+    assert status.success?, refused
+    install, *lines = said.lines
+    assert_equal "gem install oneflush\n", install
+    code = lines.join.gsub(":plain", ":eager") + <<~RUBY
+      db.execute("PRAGMA journal_mode = WAL")
+      puts Oneflush.strategy(db), Oneflush.strategy(SQLite3::Database.new("app.db"))
+    RUBY
+    assert_equal "eager\neager", Dir.chdir(folder) { ruby(code) }
+  end
+
   def test_a_path_may_be_a_Pathname
     require "pathname"
     path = Pathname(file)

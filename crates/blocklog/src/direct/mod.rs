@@ -32,7 +32,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+use rustix::io::{Errno, ReadWriteFlags, pwrite, pwritev2};
 
 use self::measure::Measuring;
 use crate::{AlignedBuffer, Error, Storage};
@@ -174,12 +174,13 @@ impl DirectFile {
         debug_assert!(!self.is_poisoned(), "nothing is written to a poisoned file");
         let mut done = 0;
         while done < blocks.len() {
-            match pwritev2(
-                &self.file,
-                &[IoSlice::new(&blocks[done..])],
-                offset + done as u64,
-                flags,
-            ) {
+            let (rest, place) = (&blocks[done..], offset + done as u64);
+            // Without flags by the older call: not every emulator and sandbox knows the newer one.
+            let written = match flags.is_empty() {
+                true => pwrite(&self.file, rest, place),
+                false => pwritev2(&self.file, &[IoSlice::new(rest)], place, flags),
+            };
+            match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => done += written,
                 Err(Errno::INTR) => {}

@@ -97,6 +97,8 @@ pub struct Estimate {
     /// Zeros for a log that grows: once for each time that a program opens the database, in all.
     pub once_kb: f64,
     pub once_flushes: f64,
+    /// In memory on average, in all: a sync of the file system writes it.
+    pub left_kb: f64,
     pub in_recording: InRecording,
 }
 
@@ -222,6 +224,7 @@ fn total(strategy: Strategy, databases: &[DatabaseAdvice], transactions: u64) ->
         sum.flushes_per_day = sum.flushes_per_day.plus(estimate.flushes_per_day);
         sum.once_kb += estimate.once_kb;
         sum.once_flushes += estimate.once_flushes;
+        sum.left_kb += estimate.left_kb;
         let own = estimate.in_recording;
         sum.in_recording.kb = sum.in_recording.kb.plus(own.kb.times(share));
         sum.in_recording.flushes = sum.in_recording.flushes.plus(own.flushes.times(share));
@@ -331,9 +334,9 @@ fn cost(
             let all = Shares { threads: [1.0; 4], processes: Some(calibration.merged_share) };
             let merged = crowds(all);
             let merged = merged.iter().sum::<f64>() / merged.len().max(1) as f64;
-            wal::cost(load, &threads(), merged, Form::Wal, calibration)
+            wal::cost(load, &threads(), merged, Form::Wal, !is_new, calibration)
         }
-        Strategy::Waldio => wal::cost(load, &threads(), 1.0, Form::Slots, calibration),
+        Strategy::Waldio => wal::cost(load, &threads(), 1.0, Form::Slots, !is_new, calibration),
         Strategy::Eager => {
             let crowds = crowds(Shares {
                 threads: calibration.eager_threads_share,
@@ -342,7 +345,7 @@ fn cost(
             let hurried = crowd::hurried(load, &crowds);
             eager::cost(&hurried, &crowds, of_page, is_new, calibration)
         }
-        Strategy::Maw => maw::cost(load, of_page, calibration),
+        Strategy::Maw => maw::cost(load, of_page, !is_new, calibration),
     }
 }
 
@@ -370,6 +373,7 @@ fn estimate(load: &Load, once: [Cost; 3], continued: [(Cost, u64); 3], seconds: 
         }),
         once_kb: continued[1].0.once_bytes / KB,
         once_flushes: continued[1].0.once_flushes,
+        left_kb: continued[1].0.pending_bytes / KB,
         in_recording: InRecording {
             kb: Extent::of(once.map(|cost| whole(cost) / KB / count)),
             flushes: Extent::of(once.map(|cost| (cost.flushes + cost.once_flushes) / count)),

@@ -301,35 +301,54 @@ impl Wal {
         }
         let page_blocks = (load.page_bytes / BLOCK_BYTES).max(1);
         let back = back_share(&self.checkpoints);
-        let (mut first, mut density, mut highest) = (0, None, None);
+        let (mut first, mut last, mut highest) = (0, None, None);
         for (end, copied) in &self.checkpoints {
             let waiting = &mut load.commits[first..*end];
             let frames = frames_of(waiting);
             if frames == 0 {
                 continue;
             }
-            spread(waiting, copied, back.unwrap_or_else(|| back_share_of(copied, frames as f64)));
-            density = Some((copied.len() as f64 / frames as f64).min(page_blocks as f64));
+            let back = back.unwrap_or_else(|| back_share_of(copied, frames as f64));
+            spread(waiting, copied, back);
+            last = Some((copied, frames, back));
             if let Some(highest) = highest {
                 grow(&mut load.new_blocks, waiting, copied, highest);
             }
             highest = highest.max(copied.last().copied());
             first = *end;
         }
-        // Behind the last checkpoint there are as many different blocks as before it. Without one,
-        // each frame has its own, and `steady.rs` makes fewer of them.
+        // Behind the last checkpoint commits change blocks as before it. Without one, each frame
+        // has its own, and `steady.rs` makes fewer of them.
         let waiting = &mut load.commits[first..];
         let frames = frames_of(waiting);
         if frames > 0 {
             load.unplaced = waiting.len() as u64;
-            let (begin, count) = match density {
-                Some(density) => (UNPLACED, (frames as f64 * density).ceil().max(1.0) as u64),
-                None => (UNSEEN, frames * page_blocks),
+            let (blocks, back) = match last {
+                Some((copied, before, back)) => {
+                    unplaced(copied, back, frames as f64 / before as f64)
+                }
+                None => ((UNSEEN..UNSEEN + frames * page_blocks).collect(), 0.0),
             };
-            let blocks: Vec<u64> = (begin..begin + count).collect();
-            spread(waiting, &blocks, back.unwrap_or(0.0));
+            spread(waiting, &blocks, back);
         }
     }
+}
+
+/// The blocks of commits that no checkpoint shows, and how many of these come back. `copied`, of
+/// which `back` come back, is the checkpoint before. There are `length` times as many frames as it
+/// had.
+fn unplaced(copied: &[u64], back: f64, length: f64) -> (Vec<u64>, f64) {
+    let (pool, draws) = pool_of(copied.len() as f64, back);
+    let met = pool * (1.0 - (-draws * length / pool).exp());
+    let count = (met.ceil() as u64).max(1);
+    // So many of them the checkpoint before has met, too.
+    let known = ((count as f64 * back) as u64).min(copied.len() as u64);
+    let at = |number: u64| number * known / count;
+    let block = |number: u64| match at(number + 1) > at(number) {
+        true => copied[(at(number) * copied.len() as u64 / known) as usize],
+        false => UNPLACED + number,
+    };
+    ((0..count).map(block).collect(), met / pool)
 }
 
 fn frames_of(commits: &[Commit]) -> u64 {
@@ -379,10 +398,7 @@ const BACK_SHARES: std::ops::RangeInclusive<f64> = 0.01..=0.99;
 fn spread(commits: &mut [Commit], blocks: &[u64], back: f64) {
     let frames = frames_of(commits).max(1) as f64;
     let each = blocks.len().div_ceil(frames as usize).max(1);
-    let back = back.clamp(*BACK_SHARES.start(), *BACK_SHARES.end());
-    let pool = blocks.len() as f64 / back;
-    // So many draws meet all blocks of the checkpoint.
-    let draws = -pool * (1.0 - back).ln();
+    let (pool, draws) = pool_of(blocks.len() as f64, back);
     let rate = (draws / frames).min(each as f64);
     let (mut met, mut due, mut left) = (0, 1.0, frames);
     let (mut again, mut far) = (0, 0.0);
@@ -414,6 +430,14 @@ fn spread(commits: &mut [Commit], blocks: &[u64], back: f64) {
         own.dedup();
         commit.blocks = own;
     }
+}
+
+/// Of how many blocks those of a checkpoint are drawn, and by how many draws. `back` of them come
+/// back in the next checkpoint.
+fn pool_of(count: f64, back: f64) -> (f64, f64) {
+    let back = back.clamp(*BACK_SHARES.start(), *BACK_SHARES.end());
+    let pool = count / back;
+    (pool, -pool * (1.0 - back).ln())
 }
 
 /// Of how many blocks `frames` draws by chance meet `met` different ones.
@@ -461,6 +485,32 @@ mod tests {
         // A pool of 1,049 blocks: 1,049 * (1 - exp(-250 / 1,049)).
         let chance = 640.0 / pool(1000.0, 640.0);
         assert!((215..230).contains(&quarter(chance)), "{}", quarter(chance));
+    }
+
+    #[test]
+    fn commits_behind_the_last_checkpoint_change_as_many_blocks_as_those_before_it() {
+        // By chance, of 1,049 blocks.
+        let by_chance: Vec<u64> = (0..640).map(|number| 100 + number * 2).collect();
+        let in_turn: Vec<u64> = (100..740).collect();
+        let changed = |copied: &Vec<u64>, range: std::ops::Range<usize>| {
+            let mut load = Load { commits: commits(1500, 1), page_bytes: 4096, ..Load::default() };
+            let checkpoints = vec![(1000, copied.clone())];
+            Wal { checkpoints, has_commits: true, ..Wal::default() }.finish(&mut load);
+            assert_eq!(load.unplaced, 500);
+            different(&load.commits[range])
+        };
+        // 1,049 * (1 - exp(-250 / 1,049)), and the same of 500 and of all 1,500. The blocks that
+        // are met late are met less often than by chance.
+        for begin in [0, 1000] {
+            let quarter = changed(&by_chance, begin..begin + 250);
+            assert!((205..240).contains(&quarter), "{begin}: {quarter}");
+        }
+        let half = changed(&by_chance, 1000..1500);
+        assert!((390..405).contains(&half), "{half}");
+        let all = changed(&by_chance, 0..1500);
+        assert!((780..830).contains(&all), "{all}");
+        let half = changed(&in_turn, 1000..1500);
+        assert!((315..325).contains(&half), "{half}");
     }
 
     #[test]

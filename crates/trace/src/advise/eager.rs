@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 
 use super::calibration::{Calibration, OfPage};
 use super::collect::{Commit, Load};
-use super::cost::{BLOCK_BYTES, Cost, blocks};
+use super::cost::{BLOCK_BYTES, Checkpoints, Cost, blocks};
 use super::crowd::{CROWD_MIN, Groups};
 use super::growth::{Growth, Lane};
 use super::tick::ticks;
@@ -74,6 +74,8 @@ pub(super) fn cost(
         now_ns: begin_ns,
         write_back_from_ns: if is_new { begin_ns + WRITE_BACK_NS as u64 } else { 0 },
         last_ns: 0,
+        goes_on: !is_new,
+        checkpoints: Checkpoints::default(),
         cost: Cost::default(),
     };
     log.cost += ticks(&load.commits, calibration);
@@ -116,6 +118,9 @@ struct Log<'a> {
     /// Nothing is old enough before.
     write_back_from_ns: u64,
     last_ns: u64,
+    /// More commits like these come behind the load.
+    goes_on: bool,
+    checkpoints: Checkpoints,
     cost: Cost,
 }
 
@@ -127,6 +132,7 @@ impl Log<'_> {
         let frames: u64 = group.iter().map(|commit| u64::from(commit.frames)).sum();
         self.begun_ns.get_or_insert(last.end_ns);
         self.frames += frames;
+        self.checkpoints.add_commits(group.len());
         self.log(group, frames);
         self.dirty_sum_bytes += self.dirty_bytes();
         self.groups += 1;
@@ -226,6 +232,7 @@ impl Log<'_> {
     }
 
     fn checkpoint(&mut self, now_ns: u64) {
+        let cost_before = self.cost;
         let missing = self.pages.values().filter(|page| !page.is_contained).count() as f64;
         let mut left = missing * (self.fill_bytes + ENTRY_BYTES);
         // Behind all commits stands a record, also where no page is missing.
@@ -254,12 +261,16 @@ impl Log<'_> {
         }
         (self.frames, self.used_bytes, self.begun_ns) = (0, 0.0, None);
         self.is_on_image = false;
+        self.checkpoints.add(self.cost - cost_before);
     }
 
     /// What is dirty at the end depends on where in a checkpoint's cycle the end is, so the average
     /// counts.
     fn end(mut self) -> Cost {
         self.cost.pending_bytes += self.dirty_sum_bytes / self.groups.max(1) as f64;
+        if self.goes_on {
+            self.cost += self.checkpoints.rest();
+        }
         self.cost
     }
 }

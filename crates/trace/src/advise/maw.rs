@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use super::calibration::{Calibration, OfPage};
 use super::collect::{Commit, Load};
-use super::cost::{BLOCK_BYTES, Cost, blocks};
+use super::cost::{BLOCK_BYTES, Checkpoints, Cost, blocks};
 use super::growth::{Growth, Lane};
 use super::tick::ticks;
 
@@ -23,7 +23,8 @@ const SYNC_NS: u64 = 50_000_000;
 /// Page 1, which counts each commit.
 const PAGE_ONE: u64 = u64::MAX;
 
-pub(super) fn cost(load: &Load, of_page: OfPage, calibration: &Calibration) -> Cost {
+/// `goes_on`: more commits like these come behind the load.
+pub(super) fn cost(load: &Load, of_page: OfPage, goes_on: bool, calibration: &Calibration) -> Cost {
     let mut log = Log {
         load,
         calibration,
@@ -37,11 +38,16 @@ pub(super) fn cost(load: &Load, of_page: OfPage, calibration: &Calibration) -> C
         dirty_since_ns: None,
         synced_ns: None,
         lane: Lane::default(),
+        syncs: Checkpoints::default(),
         cost: Cost::default(),
     };
     log.cost += ticks(&load.commits, calibration);
     load.commits.iter().for_each(|commit| log.commit(commit));
-    log.cost.pending_bytes += log.dirty_bytes();
+    if goes_on {
+        log.cost += log.syncs.rest();
+    } else {
+        log.cost.pending_bytes += log.dirty_bytes();
+    }
     log.cost
 }
 
@@ -61,6 +67,7 @@ struct Log<'a> {
     /// When the thread synced an epoch of 1 MiB.
     synced_ns: Option<u64>,
     lane: Lane,
+    syncs: Checkpoints,
     cost: Cost,
 }
 
@@ -77,6 +84,7 @@ impl Log<'_> {
             self.begin();
         }
         self.dirty_since_ns.get_or_insert(commit.begin_ns);
+        self.syncs.add_commits(1);
         let mut payload = RECORD_HEADER_BYTES + 4.0 + self.growth.bytes(commit);
         let page_one = commit.counts_itself.then_some(PAGE_ONE);
         let of_block =
@@ -112,9 +120,11 @@ impl Log<'_> {
         if self.dirty.is_empty() {
             return;
         }
+        let cost_before = self.cost;
         self.cost.checkpoint_bytes += self.dirty_bytes();
         self.cost.fs_bytes += self.calibration.maw_sync_fs_bytes;
         self.cost.flushes += self.calibration.maw_sync_flushes;
+        self.syncs.add(self.cost - cost_before);
         self.dirty.clear();
         self.dirty_since_ns = None;
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::calibration::Calibration;
 use super::collect::{Commit, Load};
-use super::cost::{BLOCK_BYTES, Cost, blocks};
+use super::cost::{BLOCK_BYTES, Checkpoints, Cost, blocks};
 use super::crowd::{CROWD_MIN, Groups};
 use super::tick::ticks;
 
@@ -23,12 +23,14 @@ pub(super) enum Form {
     Slots,
 }
 
-/// `merged`: how many flushes of different processes the block layer makes one of.
+/// `merged`: how many flushes of different processes the block layer makes one of. `goes_on`: more
+/// commits like these come behind the load.
 pub(super) fn cost(
     load: &Load,
     crowds: &[f64],
     merged: f64,
     form: Form,
+    goes_on: bool,
     calibration: &Calibration,
 ) -> Cost {
     let mut log = Log {
@@ -40,6 +42,8 @@ pub(super) fn cost(
         durable_bytes: 0,
         frames: 0,
         changed: HashSet::new(),
+        goes_on,
+        checkpoints: Checkpoints::default(),
         cost: Cost::default(),
     };
     log.begin();
@@ -61,6 +65,8 @@ struct Log<'a> {
     durable_bytes: u64,
     frames: u64,
     changed: HashSet<u64>,
+    goes_on: bool,
+    checkpoints: Checkpoints,
     cost: Cost,
 }
 
@@ -85,6 +91,7 @@ impl Log<'_> {
             self.frames += frames;
             self.changed.extend(&commit.blocks);
         }
+        self.checkpoints.add_commits(group.len());
         if group.iter().any(|commit| commit.is_durable) {
             self.flush();
             self.cost.flushes += self.flushes;
@@ -107,15 +114,19 @@ impl Log<'_> {
         if self.durable_bytes < self.end_bytes {
             self.flush();
         }
+        let cost_before = self.cost;
         self.cost.checkpoint_bytes += (self.changed.len() as u64 * BLOCK_BYTES) as f64;
         self.cost.fs_bytes += self.calibration.checkpoint_fs_bytes;
         self.cost.flushes += self.calibration.checkpoint_flushes;
+        self.checkpoints.add(self.cost - cost_before);
         self.changed.clear();
         self.begin();
     }
 
-    /// What the log still holds goes to the database file later: its part of a checkpoint counts.
     fn end(mut self) -> Cost {
+        if self.goes_on {
+            self.cost += self.checkpoints.rest();
+        }
         if self.durable_bytes < self.end_bytes && self.frames > 0 {
             self.cost.pending_bytes += (self.end_bytes - self.durable_bytes) as f64;
         }

@@ -8,6 +8,9 @@
 //! | no sync calls | a thread, a flush | that thread |
 //! | no sync calls | a kernel thread | the waiter whose writes were done last, if just before |
 //!
+//! "Just before" is longer where the waiter's writes are not durable yet: on a busy machine the
+//! flush comes late, and two transactions must not become one.
+//!
 //! A writer of other files may be that waiter. The cause is then unknown here. Two databases that
 //! wait for the same commit both needed it. The database that waited last gets its bytes, so that
 //! sums stay right.
@@ -34,6 +37,9 @@ use super::waiters::{Busy, Owner, Waiters};
 
 /// A cause comes at most so long before its effect.
 const PROMPT_NS: u64 = 20_000_000;
+/// The same where the effect makes durable what the cause wrote, and nothing else has yet. Whoever
+/// sends it may have to wait for a processor.
+const OWED_NS: u64 = 1_000_000_000;
 /// The sync calls of so many threads are remembered. The ends of calls may be lost.
 const WINDOWS_COUNT_MAX: usize = 4096;
 
@@ -164,7 +170,8 @@ impl Attach {
             Some(thread) => waiters.newest_of_thread(thread)?,
             None => waiters.newest(time_ns, is_commit)?,
         };
-        let is_prompt = time_ns <= since_ns + PROMPT_NS;
+        let limit_ns = if waiters.is_owed(owner) { OWED_NS } else { PROMPT_NS };
+        let is_prompt = time_ns <= since_ns + limit_ns;
         let other_is_newer =
             other_ns.is_some_and(|other_ns| other_ns <= time_ns && other_ns > since_ns);
         (is_prompt && (thread.is_some() || !other_is_newer)).then_some(owner)

@@ -162,7 +162,7 @@ impl Joints {
         let joint = self.joints.get(&number)?;
         let (since_ns, data_done_ns, thread) =
             (joint.done_ns, joint.data_done_ns, Some(joint.thread));
-        Some(Busy { since_ns, data_done_ns, thread, folder: None, only_flush: false })
+        Some(Busy { since_ns, data_done_ns, thread, ..Busy::default() })
     }
 
     /// A part of the transaction is open in the database of this number.

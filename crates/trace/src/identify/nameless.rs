@@ -187,7 +187,7 @@ impl Nameless {
             .map(|thread| &thread.open)
             .filter(|run| !run.ranges.is_empty())?;
         let (since_ns, data_done_ns, thread) = (run.done_ns, run.done_ns, Some(number.1));
-        Some(Busy { since_ns, data_done_ns, thread, folder: None, only_flush: false })
+        Some(Busy { since_ns, data_done_ns, thread, ..Busy::default() })
     }
 
     pub(super) fn finish(&mut self) -> Vec<Found> {

@@ -371,7 +371,8 @@ impl Track {
             .max_by_key(|group| group.done_ns)?;
         let (since_ns, data_done_ns, thread) =
             (newest.done_ns, newest.data_done_ns, newest.thread());
-        Some(Busy { since_ns, data_done_ns, thread, folder, only_flush: self.is_reset() })
+        let (only_flush, is_owed) = (self.is_reset(), thread.is_some() && !is_synced(newest));
+        Some(Busy { since_ns, data_done_ns, thread, folder, only_flush, is_owed })
     }
 
     /// A reset in place, once durable, makes the file system log nothing.

@@ -34,7 +34,7 @@ pub(super) enum Owner {
 const LAST: Owner = Owner::Thread(DeviceId { major: u32::MAX, minor: u32::MAX }, u32::MAX);
 
 /// An owner that has written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Busy {
     /// Until when the owner was busy.
     pub since_ns: u64,
@@ -45,6 +45,8 @@ pub(super) struct Busy {
     pub folder: Option<u32>,
     /// The owner waits for the device, but for no commit of the file system.
     pub only_flush: bool,
+    /// Nothing has made durable yet what a thread of a program wrote last.
+    pub is_owed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +165,11 @@ impl Waiters {
         self.newest_first(thread, Some(folder)).find(|&(_, owner)| self.waits(owner, time_ns))
     }
 
+    /// Nothing has made durable yet what a thread of the owner's wrote last.
+    pub(super) fn is_owed(&self, owner: Owner) -> bool {
+        self.known.get(&owner).is_some_and(|known| known.busy.is_owed)
+    }
+
     fn newest_first(&self, thread: u32, folder: Option<u32>) -> impl Iterator<Item = (u64, Owner)> {
         let first = (thread, folder, 0, Owner::Track(0));
         let last = (thread, folder, u64::MAX, LAST);
@@ -202,6 +209,7 @@ mod tests {
             thread: Some(thread),
             folder: Some(1),
             only_flush: false,
+            is_owed: false,
         })
     }
 

@@ -25,6 +25,10 @@ pub(super) enum Does {
     Lock,
     /// An inode becomes another file.
     Allocate,
+    /// XFS: a thread is about to make a file. The next inode that it gets is that file's.
+    Create,
+    /// XFS: a thread gets an inode that was not in use.
+    Get,
     Fork,
     End,
     Exec,
@@ -56,7 +60,7 @@ impl Of {
 
 /// The events of all devices must be there, the others may be. An event without a form is not
 /// printed.
-const EVENTS: [(&str, Of, Does, Option<Form>); 28] = [
+const EVENTS: [(&str, Of, Does, Option<Form>); 32] = [
     ("block/block_bio_queue", Of::Device, Does::Queue, Some(Form::Queue)),
     ("block/block_rq_insert", Of::Device, Does::Request, Some(Form::Request)),
     ("block/block_rq_issue", Of::Device, Does::Request, Some(Form::Request)),
@@ -70,6 +74,11 @@ const EVENTS: [(&str, Of, Does, Option<Form>); 28] = [
     ("ext4/ext4_truncate_enter", Of::FileSystem, Does::OfFile, Some(Form::Ext4)),
     ("ext4/ext4_allocate_inode", Of::FileSystem, Does::Allocate, None),
     ("f2fs/f2fs_new_inode", Of::FileSystem, Does::Allocate, None),
+    ("xfs/xfs_create", Of::FileSystem, Does::Create, None),
+    ("xfs/xfs_iget_miss", Of::FileSystem, Does::Get, None),
+    // An inode of which the kernel still has the memory: this name since Linux 5.16.
+    ("xfs/xfs_iget_recycle", Of::FileSystem, Does::Get, None),
+    ("xfs/xfs_iget_reclaim", Of::FileSystem, Does::Get, None),
     ("f2fs/f2fs_sync_file_enter", Of::FileSystem, Does::SyncEnter, Some(Form::F2fs)),
     ("f2fs/f2fs_sync_file_exit", Of::FileSystem, Does::SyncExit, Some(Form::F2fs)),
     ("f2fs/f2fs_unlink_exit", Of::FileSystem, Does::OfFile, Some(Form::F2fs)),
@@ -184,14 +193,18 @@ impl Events {
 
     /// The trace says when an inode of this file system becomes another file.
     pub(super) fn has_allocations(&self, file_system: FileSystem) -> bool {
-        let system = match file_system {
-            FileSystem::Ext4 => "ext4",
-            FileSystem::F2fs => "f2fs",
-            FileSystem::Xfs | FileSystem::Btrfs | FileSystem::Other => return false,
-        };
         // The kernel may have the events of other file systems, too.
-        let is_its = |event: &Event| event.does == Does::Allocate && event.name.starts_with(system);
-        self.by_id.iter().flatten().any(is_its)
+        let has = |name: &str| self.by_id.iter().flatten().any(|event| event.name == name);
+        match file_system {
+            FileSystem::Ext4 => has("ext4_allocate_inode"),
+            FileSystem::F2fs => has("f2fs_new_inode"),
+            FileSystem::Xfs => {
+                has("xfs_create")
+                    && has("xfs_iget_miss")
+                    && (has("xfs_iget_recycle") || has("xfs_iget_reclaim"))
+            }
+            FileSystem::Btrfs | FileSystem::Other => false,
+        }
     }
 
     /// Adds an event. False if the kernel does not have it.

@@ -5,17 +5,19 @@
 //! - What comes later is told by fanotify with the file's own inode, in the right order, without
 //!   times.
 //! - On ext4, `ext4_allocate_inode` in the trace says when an inode became another file. The next
-//!   name that fanotify tells of this inode is that file's.
+//!   name that fanotify tells of this inode is that file's. On F2FS it is `f2fs_new_inode`. On XFS
+//!   it is the first inode that a thread gets behind `xfs_create`.
 //!
 //! With these times, a journal that is made and deleted a hundred times a second has its right
 //! name. This also holds for an inode that belongs to different journals in turn. Elsewhere, and
-//! for renamed files, a name counts from the time at which it is read. That is up to one turn late.
+//! for renamed files, a name counts for all events of the turn in which it is read. So it counts up
+//! to one turn early.
 //!
 //! Invariant: when an event at a time `t` is looked at, everything that fanotify told before `t`
 //! was read. A file's data cannot be written before its creation was told. The name is therefore
 //! there when it is needed.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -39,6 +41,8 @@ pub(super) struct Names {
     inodes: HashMap<u64, Known>,
     /// Inodes with names that wait for their allocation.
     waiting: Vec<u64>,
+    /// XFS: threads that make a file and have not got its inode yet.
+    creating: HashSet<u32>,
     turn: u64,
 }
 
@@ -71,6 +75,7 @@ impl Names {
             has_allocations,
             inodes: HashMap::new(),
             waiting: Vec::new(),
+            creating: HashSet::new(),
             turn: 0,
         };
         names.scan()?;
@@ -156,7 +161,28 @@ impl Names {
 
     /// The trace says that this inode is another file now.
     pub(super) fn allocated(&mut self, inode: u64) {
-        self.inodes.entry(inode).or_default().allocated_count += 1;
+        // Where not all allocations are told, a name counts at once and waits for none.
+        if self.has_allocations {
+            self.inodes.entry(inode).or_default().allocated_count += 1;
+        }
+    }
+
+    /// The trace says that this thread is about to make a file.
+    pub(super) fn creates(&mut self, thread: u32) {
+        self.creating.insert(thread);
+    }
+
+    /// The trace says that this thread got an inode that was not in use. It may also have looked up
+    /// a file that is there.
+    pub(super) fn got(&mut self, thread: u32, inode: u64) {
+        if self.creating.remove(&thread) {
+            self.allocated(inode);
+        }
+    }
+
+    /// The thread is gone. Its number may come again.
+    pub(super) fn thread_ended(&mut self, thread: u32) {
+        self.creating.remove(&thread);
     }
 
     /// All events up to the last [`Names::refresh`] were looked at. A name that waited longer waits
@@ -210,6 +236,7 @@ mod tests {
             has_allocations: true,
             inodes: HashMap::new(),
             waiting: Vec::new(),
+            creating: HashSet::new(),
             turn: 1,
         }
     }
@@ -257,6 +284,36 @@ mod tests {
         hear(&mut names, 7, "/d/b");
         names.allocated(7);
         assert_eq!(name(&mut names, 7).as_deref(), Some("/d/b"));
+    }
+
+    #[test]
+    fn an_inode_is_another_file_only_if_its_thread_makes_one() {
+        let mut names = names();
+        names.found(7, b"/d/floor");
+        assert_eq!(name(&mut names, 7).as_deref(), Some("/d/floor"));
+        hear(&mut names, 7, "/d/a-wal");
+        // Another thread looks the file up that was there before.
+        names.creates(1);
+        names.got(2, 7);
+        assert_eq!(names.news(7), None);
+        names.got(1, 7);
+        assert_eq!(name(&mut names, 7).as_deref(), Some("/d/a-wal"));
+        // The thread has its inode.
+        names.got(1, 7);
+        assert_eq!(names.news(7), None);
+        names.creates(1);
+        names.thread_ended(1);
+        names.got(1, 7);
+        assert_eq!(names.news(7), None);
+    }
+
+    #[test]
+    fn where_not_all_allocations_are_told_none_takes_a_name_away() {
+        let mut names = Names { has_allocations: false, ..names() };
+        names.found(7, b"/d/a-wal");
+        names.creates(1);
+        names.got(1, 7);
+        assert_eq!(name(&mut names, 7).as_deref(), Some("/d/a-wal"));
     }
 
     #[test]

@@ -148,7 +148,12 @@ impl Places {
     }
 
     pub(super) fn thread_ended(&mut self, thread: u32) {
-        self.all.iter_mut().for_each(|place| place.attribution.thread_ended(thread));
+        for Place { attribution, names, .. } in &mut self.all {
+            attribution.thread_ended(thread);
+            if let Some(names) = names {
+                names.thread_ended(thread);
+            }
+        }
     }
 
     pub(super) fn turn_ended(&mut self) {

@@ -204,6 +204,18 @@ impl<W: Write> Writer<W> {
                     names.allocated(inode);
                 }
             }
+            Does::Create => {
+                if let Some(names) = &mut self.places.at(place).names {
+                    names.creates(thread);
+                }
+            }
+            Does::Get => {
+                if let (Some(names), Some(inode)) =
+                    (&mut self.places.at(place).names, number(event.fields.inode))
+                {
+                    names.got(thread, inode);
+                }
+            }
             Does::Fork => {
                 if let Some(child) = number(event.fields.child) {
                     self.threads.forked(thread, child as u32);

@@ -46,6 +46,8 @@ pub(super) struct Counts {
     pub turn_wait_ns_max: AtomicU64,
     pub bounced: AtomicU64,
     pub mispredicted: AtomicU64,
+    /// Commits that another one has made durable before they asked for it.
+    pub covered_before: AtomicU64,
 }
 
 impl<S: Store> Shared<S> {
@@ -125,13 +127,14 @@ impl<S: Store> Shared<S> {
     pub fn report(&self) -> WalReport<S::Report> {
         let flush = self.flush.counts();
         let get = |counter: &AtomicU64| counter.load(Relaxed);
+        let commits = flush.commits + get(&self.counts.covered_before);
         WalReport {
-            commits: flush.commits,
+            commits,
             flushes: flush.flushes,
             commits_per_flush: if flush.flushes == 0 {
                 0.0
             } else {
-                flush.commits as f64 / flush.flushes as f64
+                commits as f64 / flush.flushes as f64
             },
             flush_failed: self.flush.failure().is_some(),
             turns: TurnsReport {

@@ -131,6 +131,9 @@ impl<S: Store> WalConnection<S> {
             return Err(Error::Below(Code::IOERR_FSYNC));
         }
         if self.store().is_durable(self, wal, of_commit)? {
+            if of_commit && self.writing.load(Relaxed) {
+                self.shared.counts.covered_before.fetch_add(1, Relaxed);
+            }
             // A failed flush before this point would still refuse the commit.
             self.unsynced_frames.store(false, Relaxed);
             self.checkpoint.wal_unsynced.store(false, Relaxed);

@@ -192,18 +192,18 @@ impl BoardFile {
     }
 }
 
+/// The caller finds out by the lock whether it is still the board.
 fn open_or_create(path: &Path, database: &Path) -> io::Result<File> {
-    match open_beside(path, database) {
-        // Another process may have made it meanwhile.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match create_beside(path, database) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    open_beside(path, database)
-                }
-                created => created,
-            }
+    loop {
+        match open_beside(path, database) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
         }
-        opened => opened,
+        match create_beside(path, database) {
+            // Another process has made it meanwhile, and may remove it again before it is opened.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created,
+        }
     }
 }
 
@@ -459,5 +459,31 @@ mod tests {
         let boot = "6f1b5c0e-0d0a-4b5e-9c53-2b6a3a1d7e11";
         assert_eq!(identity_of(boot, [(1, 2), (3, 4), (5, 6)]), EXPECTED);
         assert_ne!(identity_of(boot, [(1, 2), (3, 4), (5, 7)]), EXPECTED);
+    }
+
+    /// The board was made by another process between the first look and the making, and removed by
+    /// it before it was opened. Then the open of the database failed (SQLITE_CANTOPEN), seen on a
+    /// slow emulated processor.
+    #[test]
+    fn a_board_that_others_make_and_remove_meanwhile_is_opened_or_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let (database, path) = (dir.path().join("a.db"), dir.path().join("board"));
+        std::fs::write(&database, "").unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(SeqCst) {
+                    drop(File::create(&path));
+                    let _ = std::fs::remove_file(&path);
+                }
+            });
+            let opened = (0..30_000).find_map(|_| {
+                let opened = open_or_create(&path, &database);
+                let _ = std::fs::remove_file(&path);
+                opened.err()
+            });
+            is_over.store(true, SeqCst);
+            assert!(opened.is_none(), "{opened:?}");
+        });
     }
 }

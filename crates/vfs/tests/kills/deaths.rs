@@ -6,7 +6,7 @@ use std::time::Instant;
 use oneflush_vfs::KillPoint;
 
 use crate::worker::{SYNCHRONOUS, Said, Worker, crash};
-use crate::{PATIENCE, TRIES, USED, count_rows, create, open};
+use crate::{TRIES, USED, count_rows, create, open, patience};
 
 /// Which process dies where. Several victims die one after the other or at once, before the others
 /// go on.
@@ -48,7 +48,7 @@ fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
     if after_crash {
         crash(&path, &mut said, &about);
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     let company: Vec<Worker> = (1..=2)
         .filter(|_| in_company)
         .map(|writer| Worker::start(&path, writer, 120, None))

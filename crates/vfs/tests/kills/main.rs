@@ -20,12 +20,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use oneflush_testing::slowed;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 /// A victim that has not come to its place by then never will. Where one death must follow another,
 /// the two may miss each other, for example because a checkpoint comes between. Then the test tries
 /// again.
-const PATIENCE: Duration = Duration::from_secs(15);
+fn patience() -> Duration {
+    slowed(Duration::from_secs(15))
+}
 const TRIES: usize = 5;
 
 const STRATEGY: &str = "ONEFLUSH_TEST_STRATEGY";

@@ -8,7 +8,7 @@ use oneflush_vfs::KillPoint;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::worker::{Said, Worker, commit};
-use crate::{PATIENCE, create, open_as};
+use crate::{create, open_as, patience};
 
 /// Words of the board.
 const BUSY: usize = 2;
@@ -31,7 +31,7 @@ fn an_old_version_of_the_board_is_not_gone_on_with() {
     let mut said = Said::default();
     // Short of the 20 commits after which a worker opens the database anew.
     let mut worker = Worker::start(&path, 1, 100_000, Some((KillPoint::Durable, 17)));
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     let (old_board, mut old_image) = loop {
         assert!(Instant::now() < deadline);
         match (std::fs::read(&board), std::fs::read(&image)) {
@@ -91,7 +91,7 @@ fn what_sqlite_alone_commits_behind_a_close_that_power_undoes_is_found_by_each_s
             [("eager", false), ("plain", false), ("eager", true), ("plain", true)]
         {
             let about = format!("{about} in the WAL, then {strategy}; header garbled: {garbled}");
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + patience();
             // On a busy machine the process may have come and gone between two looks.
             let (dir, path, mut worker, guarded) = loop {
                 assert!(Instant::now() < deadline);

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use oneflush_vfs::KillPoint;
 
 use crate::worker::{Said, Worker, start_to_stop};
-use crate::{PATIENCE, USED, count_rows, create, open, open_with};
+use oneflush_testing::slowed;
+
+use crate::{USED, count_rows, create, open, open_with, patience};
 
 /// So long it goes on. `compat/soak` does the same for longer, with other programs.
 const LASTS: Duration = Duration::from_secs(8);
@@ -24,7 +26,7 @@ fn with_waldio_writers_that_are_killed_at_any_time_lose_nothing_beside_readers()
         (1..=4).map(|writer| Worker::start(&path, writer, 100_000, None)).collect();
     let (began, mut kills, mut reads) = (Instant::now(), 0, 0);
     let mut reader = open_with(&path, "mode=ro").ok();
-    while began.elapsed() < LASTS {
+    while began.elapsed() < slowed(LASTS) {
         std::thread::sleep(Duration::from_millis(20 + kills * 37 % 130));
         let victim = kills as usize % writers.len();
         writers[victim].child.kill().unwrap();
@@ -68,7 +70,7 @@ fn who_joins_while_the_wal_begins_anew_reads_what_was_written() {
     let insert = "INSERT INTO kept SELECT 7, i, hex(randomblob(900)) FROM numbers LIMIT 40 OFFSET";
     db.execute_batch(&format!("{insert} 0")).unwrap();
     let mut joins = start_to_stop(&path, 2, KillPoint::LogOpened, 1);
-    assert!(joins.is_stopped_by(Instant::now() + PATIENCE));
+    assert!(joins.is_stopped_by(Instant::now() + patience()));
     db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
     db.execute_batch(&format!("{insert} 40; UPDATE kept SET filler = hex(randomblob(901))"))
         .unwrap();

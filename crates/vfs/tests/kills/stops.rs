@@ -12,8 +12,8 @@ use rusqlite::Connection;
 use crate::deaths::{Scenario, scenarios};
 use crate::worker::{Said, Worker, crash, go_on, start_to_stop};
 use crate::{
-    PATIENCE, TRIES, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for,
-    open_with,
+    TRIES, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for, open_with,
+    patience,
 };
 
 const VISITOR: &str = "ONEFLUSH_TEST_VISITOR";
@@ -133,7 +133,7 @@ fn stopped_at_its_place(scenario: &Scenario, then: Then) -> bool {
     if let Some(reader) = &reader {
         count_rows(reader);
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     // A process awaits a batch only if other processes commit too. Those are killed before any of
     // them can be told that its commit failed.
     let has_first = before.is_some() || point == BatchAwaited;
@@ -206,7 +206,7 @@ fn a_reader_opens_and_reads_beside_a_process_stopped_in_an_append_and_goes_on_wh
         create(&path);
         let mut said = Said::default();
         let mut appends = start_to_stop(&path, 1, point, 8);
-        assert!(appends.is_stopped_by(Instant::now() + PATIENCE), "{about}");
+        assert!(appends.is_stopped_by(Instant::now() + patience()), "{about}");
         let reader = open_with(&path, "mode=ro").unwrap_or_else(|error| panic!("{about}: {error}"));
         let before = count_rows(&reader);
         assert!(before > 0, "{about}");
@@ -235,9 +235,9 @@ fn who_joins_beside_a_stopped_process_may_be_stopped_itself() {
         create(&path);
         let mut said = Said::default();
         let mut appends = start_to_stop(&path, 1, KillPoint::Recorded, 8);
-        assert!(appends.is_stopped_by(Instant::now() + PATIENCE), "{about}");
+        assert!(appends.is_stopped_by(Instant::now() + patience()), "{about}");
         let mut joins = start_to_stop(&path, 2, point, 1);
-        assert!(joins.is_stopped_by(Instant::now() + PATIENCE), "{about}");
+        assert!(joins.is_stopped_by(Instant::now() + patience()), "{about}");
         let told = visit(&path, 6, &mut said, &about);
         assert!(told.contains("read done"), "{about}: {told}");
         if kills {

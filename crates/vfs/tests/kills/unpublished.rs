@@ -9,7 +9,7 @@ use oneflush_vfs::KillPoint;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::worker::{WORKER, go_on, is_stopped};
-use crate::{PATIENCE, again, is_so_by, open, open_with};
+use crate::{again, is_so_by, open, open_with, patience};
 
 const SQL: &str = "ONEFLUSH_TEST_SQL";
 
@@ -32,7 +32,7 @@ impl Stopped {
         command.env(WORKER, path).env(SQL, sql);
         command.env("ONEFLUSH_STOP_AT", format!("{}:1", point.name()));
         let mut child = Running::start(command.stdout(Stdio::null()));
-        let came = is_so_by(Instant::now() + PATIENCE, || is_stopped(&child));
+        let came = is_so_by(Instant::now() + patience(), || is_stopped(&child));
         assert!(came, "{point:?} was not come to");
         assert!(child.try_wait().unwrap().is_none());
         Stopped(child)
