@@ -223,6 +223,7 @@ impl Writer {
         store.write_anchor(&self.anchor)?;
         *store.voids.write() = self.anchor.voids();
         store.voids.write().set_newest(Version::MAX);
+        store.forget_all();
         self.is_begun = true;
         Ok(())
     }

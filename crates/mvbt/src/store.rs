@@ -164,13 +164,16 @@ impl Store {
         if let Some(image) = self.cache.get(no) {
             return Ok(image);
         }
+        let changes = self.cache.changes(no);
         let image = Arc::new(self.read_page(no)?);
-        self.cache.put(Arc::clone(&image));
+        self.cache.put_read(Arc::clone(&image), changes);
         Ok(image)
     }
 
     fn read_page(&self, no: PageNo) -> Result<Image> {
-        Image::read(self.read_raw(no)?, no, self.uuid, &self.voids.read())
+        // First the intervals: a scrub takes directories out of the file, and then an interval.
+        let voids = self.voids.read().clone();
+        Image::read(self.read_raw(no)?, no, self.uuid, &voids)
     }
 
     /// A page that was committed a moment ago.
