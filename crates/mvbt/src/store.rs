@@ -75,6 +75,10 @@ impl Store {
         result.map_err(self.failed(doing))
     }
 
+    pub fn poison_all(&self) {
+        self.poisoned.store(true, Relaxed);
+    }
+
     pub fn check_usable(&self) -> Result<()> {
         if self.poisoned.load(Relaxed) { Err(Error::Poisoned) } else { Ok(()) }
     }
@@ -232,7 +236,8 @@ impl Store {
         let mut buffer = AlignedBuffer::zeroed((to - from) as usize);
         let skip = (at - from) as usize;
         if buffer.len() > bytes.len() {
-            self.storage.read_at(&mut buffer, from).map_err(self.failed("read a page"))?;
+            // Pages before these may have been written.
+            self.poison(self.storage.read_at(&mut buffer, from), "read a page")?;
         }
         buffer[skip..skip + bytes.len()].copy_from_slice(bytes);
         Ok((buffer, from))
