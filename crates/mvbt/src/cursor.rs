@@ -57,9 +57,11 @@ impl Cursor {
         while let Some(step) = self.path.last_mut() {
             if step.index > 0 {
                 step.index -= 1;
-                return self.go_down(source, Probe::Last).map(|()| {
-                    self.is_on_cell = true;
-                });
+                self.is_on_cell = false;
+                self.go_down(source, Probe::Last)?;
+                let step = *self.path.last().expect("the way ends in a leaf");
+                self.is_on_cell = step.index < source.page(step.no)?.view()?.len();
+                return Ok(());
             }
             self.path.pop();
         }

@@ -108,12 +108,12 @@ impl Database {
         let store = Store::new(storage, path, page_bytes, before.uuid, cache);
         let recovered = recovery::recover(&store, &before)?;
         *store.voids.write() = recovered.anchor.voids();
-        let pool = Pool::of(before.pool.clone());
         let mut database = Database::with(store, options, recovered.anchor, recovered.current);
-        let writer = database.writer.get_mut();
-        writer.is_begun = false;
-        if before.is_closed {
-            writer.pool = pool;
+        // A page behind the last one is none that a close has left.
+        let count = database.begin_read().page_count().unwrap_or(0);
+        let are_pages = before.pool.iter().all(|no| no.0 <= count);
+        if before.is_closed && are_pages {
+            database.writer.get_mut().pool = Pool::of(before.pool);
         }
         Ok(database)
     }
@@ -133,10 +133,13 @@ impl Database {
         self.store.check_usable()?;
         writer.begin(&self.store)?;
         let version = writer.last.next();
+        if version >= Version::MAX {
+            return Err(Error::NoVersion);
+        }
         if version > writer.anchor.reserved {
             let more = Anchor {
                 sequence: writer.anchor.sequence + 1,
-                reserved: Version(writer.anchor.reserved.0 + recovery::RESERVED),
+                reserved: recovery::reserved_above(writer.anchor.reserved),
                 ..writer.anchor.clone()
             };
             self.store.write_anchor(&more)?;
@@ -170,7 +173,7 @@ impl Database {
     pub fn check(&self, order: Option<Order<'_>>) -> Result<Report> {
         let writer = self.writer.lock();
         let reader = self.begin_read();
-        Check::run(&reader, order, writer.pool.all())
+        Check::run(&reader, order, writer.pool.all(), self.store.pages()?)
     }
 
     /// Finds pages that belong to nobody, since a crash, and uses them again. Answers how many.
@@ -178,7 +181,7 @@ impl Database {
     pub fn reclaim(&self) -> Result<u64> {
         let mut writer = self.writer.lock();
         let reader = self.begin_read();
-        let report = Check::run(&reader, None, writer.pool.all())?;
+        let report = Check::run(&reader, None, writer.pool.all(), self.store.pages()?)?;
         // Pages of older readers would be taken for lost ones. A damaged tree hides pages.
         let may = self.readers.horizon() == reader.version() && report.faults.is_empty();
         let lost = if may { report.lost } else { Vec::new() };

@@ -35,6 +35,8 @@ pub enum Error {
     TooLong { length: u64, limit: u64 },
     #[error("the database would have more than its limit of {limit} pages")]
     Full { limit: u64 },
+    #[error("all 2^48 versions are used up. Copy the contents into a new database")]
+    NoVersion,
     #[error("an earlier write or flush failed; open the database anew")]
     Poisoned,
     #[error(

@@ -87,6 +87,11 @@ impl Store {
         self.storage.size_bytes().map_err(self.failed("ask for its size"))
     }
 
+    /// How many pages the file has room for.
+    pub fn pages(&self) -> Result<u64> {
+        Ok(layout::pages_in(self.size_bytes()?, self.page_bytes))
+    }
+
     // ---- blocks ----
 
     pub fn read_block(&self, at: u64) -> Result<AlignedBuffer> {

@@ -53,6 +53,8 @@ impl Image {
                 return Err(Error::Damaged { page: no, what: "none of its directories is valid" });
             }
         };
+        let is_alike = |slot: &Slot| slot.is_record == active.is_record;
+        let (fallback, voided) = (fallback.filter(is_alike), voided.filter(is_alike));
         Ok(Image { bytes, no, tree, active, fallback, voided, active_index })
     }
 

@@ -123,7 +123,10 @@ impl Work<'_> {
         let is_free = |no: &PageNo| !self.pool.held.contains(no);
         let last = self.pool.fresh.iter().rposition(is_free).ok_or(full)?;
         let no = self.pool.fresh.remove(last);
-        self.fresh.insert(no);
+        let is_in_use = self.drafts.contains_key(&no) || self.raw.contains_key(&no);
+        if no.0 <= FREE_TREE.root.0 || is_in_use || !self.fresh.insert(no) {
+            return Err(Error::Damaged { page: no, what: "it is free, and in use" });
+        }
         Ok(no)
     }
 
@@ -146,10 +149,13 @@ impl Work<'_> {
 
     fn fill_from_file(&mut self, least: usize) -> Result<()> {
         let count = page_count(self)?;
+        if count > self.store.pages()? {
+            return Err(Error::Damaged { page: CATALOG, what: "the file has not so many pages" });
+        }
         let wanted = (count / TAKEN_PART).clamp(TAKEN_MIN, TAKEN_MAX);
         // Taking pages out of the tree may itself need some.
         if self.pool.free_count() >= POOL_MIN {
-            let taken = self.take_free(wanted as usize)?;
+            let taken = self.take_free(wanted as usize, count)?;
             self.pool.add(taken);
         }
         if self.pool.free_count() > least {
@@ -166,10 +172,14 @@ impl Work<'_> {
     }
 
     /// Takes the first pages out of the tree of free pages.
-    fn take_free(&mut self, most: usize) -> Result<Vec<PageNo>> {
+    fn take_free(&mut self, most: usize, count: u64) -> Result<Vec<PageNo>> {
         let mut taken = Vec::new();
         while taken.len() < most {
             let Some(key) = self.first_key(&FREE_TREE)? else { break };
+            if key <= FREE_TREE.root.0 as i64 || key as u64 > count {
+                let page = FREE_TREE.root;
+                return Err(Error::Damaged { page, what: "a free page is none of the pages" });
+            }
             self.delete(&FREE_TREE, Probe::Integer(key))?;
             taken.push(PageNo(key as u64));
         }

@@ -42,7 +42,11 @@ impl Work<'_> {
             self.free_content(step.no, step.index)?;
         }
         let to = step.index + usize::from(is_there);
-        self.put(tree, &path, Change { from: step.index, to, cells: vec![bytes] })?;
+        self.put(
+            tree,
+            &path,
+            Change { from: step.index, to, is_inner: false, cells: vec![bytes] },
+        )?;
         self.spill_if_large()?;
         Ok(is_there)
     }
@@ -96,7 +100,12 @@ impl Work<'_> {
             // The last child of a root.
             return self.reset_root(tree);
         }
-        let change = Change { from: step.index, to: step.index + 1, cells: Vec::new() };
+        let change = Change {
+            from: step.index,
+            to: step.index + 1,
+            is_inner: height > 0,
+            cells: Vec::new(),
+        };
         self.put(tree, path, change)?;
         if height > 0 && length == 2 && above.is_empty() {
             self.lower_root(tree)?;
@@ -125,7 +134,7 @@ impl Work<'_> {
             return Ok(());
         }
         // What older readers need hangs below an inner page, so the root stays one.
-        let height = draft.height() + 1;
+        let height = super::above(tree.root, draft.height())?;
         let leaf = self.fresh_draft(tree, 0)?;
         let cell = self.child_cell_from(self.version, leaf, tree.is_record, None);
         let draft = self.draft(tree.root)?;

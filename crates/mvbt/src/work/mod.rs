@@ -88,6 +88,11 @@ impl<'a> Work<'a> {
 
     /// The page, to be changed. What a savepoint needs of it is kept.
     fn draft(&mut self, no: PageNo) -> Result<&mut Draft> {
+        self.draft_of(no, false)
+    }
+
+    /// `is_root`: readers may need what it was at another height.
+    fn draft_of(&mut self, no: PageNo, is_root: bool) -> Result<&mut Draft> {
         self.changes += 1;
         if !self.drafts.contains_key(&no) {
             let is_spilled = self.spilled.contains_key(&no);
@@ -97,6 +102,12 @@ impl<'a> Work<'a> {
                 false => self.store.page(no)?,
             };
             let opened = Draft::open(&image, self.version, self.horizon);
+            if opened.displaced.is_some() && !is_root {
+                return Err(Error::Damaged {
+                    page: no,
+                    what: "it is no root, and had other heights",
+                });
+            }
             if is_spilled {
                 self.drafts.insert(no, opened.draft);
                 self.note(no);
@@ -143,7 +154,7 @@ impl<'a> Work<'a> {
         let root = self.store.page(tree.root)?;
         let has_changed = root.fallback().is_some_and(|slot| slot.height != root.active().height);
         if has_changed && self.horizon < root.active().version {
-            self.draft(tree.root)?;
+            self.draft_of(tree.root, true)?;
         }
         Ok(())
     }
@@ -162,10 +173,12 @@ impl<'a> Work<'a> {
         let child = self.fresh_draft(&tree, own_height)?;
         let draft = self.drafts.get_mut(&child).expect("it was put there");
         let fits = cells.iter().enumerate().all(|(index, cell)| draft.insert(index, cell, 0));
-        assert!(fits, "what one page held fits in another");
+        if !fits {
+            return Err(Error::Damaged { page: root, what: "it has more than fits in a page" });
+        }
         let cell = self.child_cell_from(self.version, child, tree.is_record, None);
         let draft = self.drafts.get_mut(&root).expect("it is being changed");
-        draft.become_empty(height + 1);
+        draft.become_empty(above(root, height)?);
         if !draft.insert(0, &cell, 0) {
             return Err(Error::Damaged { page: root, what: "an emptied root has no room" });
         }
@@ -186,7 +199,9 @@ impl<'a> Work<'a> {
         for (cell, dead) in &displaced.dead {
             fits &= history.add_dead(cell, usize::from(dead.rank), dead.end);
         }
-        assert!(fits, "what one page held fits in another");
+        if !fits {
+            return Err(Error::Damaged { page: root, what: "it has more than fits in a page" });
+        }
         history.set_floor(Version(0));
         let cell = self.child_cell_from(Version(0), no, tree.is_record, None);
         let mut is_listed = self.list_dead(root, &cell, displaced.end);
@@ -203,6 +218,12 @@ impl<'a> Work<'a> {
         self.pool.free_later(no);
         Ok(())
     }
+}
+
+/// The height of a page above one of this height.
+fn above(no: PageNo, height: u8) -> Result<u8> {
+    let damaged = Error::Damaged { page: no, what: "the tree is too high" };
+    height.checked_add(1).ok_or(damaged)
 }
 
 impl Source for Work<'_> {
