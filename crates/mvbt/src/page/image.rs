@@ -35,11 +35,13 @@ impl Image {
         let read = [0, 1].map(|index| Slot::read(&bytes, index, uuid));
         let is_void = |slot: &Slot| slot.is_multi && voids.holds(slot.version);
         let [first, second] = read.map(|slot| slot.filter(|slot| !is_void(slot)));
-        // What it says of a page that it made for older readers is void, too.
+        // What it says of a page that it made for older readers is void, too. Such a cell has no
+        // start, or it ends with its transaction, as others do.
         let leads_astray = |slot: &Slot| {
             slot.dead_cells(&bytes).any(|dead| {
                 let cell = cell::parse(&bytes, usize::from(dead.place), slot.shape());
-                cell.is_none_or(|cell| cell.start == Version(0))
+                let may_be_new = slot.height > 0 && dead.end == slot.version;
+                may_be_new || cell.is_none_or(|cell| cell.start == Version(0))
             })
         };
         let voided = read.into_iter().flatten().find(|slot| is_void(slot) && !leads_astray(slot));

@@ -5,8 +5,8 @@ use crate::search::{self, PageRef, Probe, Source, Step, TreeRef};
 use crate::work::Work;
 use crate::work::alloc::POOL_OF_SYSTEM;
 use crate::work::catalog::FIRST_TREE;
-use crate::work::put::Change;
-use crate::{Error, Result};
+use crate::work::put::{Change, ROOT_SPARE_BYTES};
+use crate::{Error, Result, Version};
 
 impl Work<'_> {
     /// Puts a payload at a key, or a record where `probe` finds its place. What was there before is
@@ -143,7 +143,7 @@ impl Work<'_> {
             return Err(Error::Damaged { page: tree.root, what: "an emptied root has no room" });
         }
         match displaced {
-            Some(displaced) => self.displace(tree.root, &displaced),
+            Some(displaced) => self.displace(tree.root, &displaced, Version(0)),
             None => Ok(()),
         }
     }
@@ -166,7 +166,9 @@ impl Work<'_> {
             let root = self.draft(tree.root)?;
             let before = root.clone();
             root.become_empty(height);
-            let fits = cells.iter().enumerate().all(|(index, cell)| root.insert(index, cell, 0));
+            let spare = ROOT_SPARE_BYTES.min(root.room() / 4);
+            let mut row = cells.iter().enumerate();
+            let fits = row.all(|(index, cell)| root.insert(index, cell, spare));
             if !fits {
                 *root = before;
                 return Ok(());

@@ -116,8 +116,12 @@ impl<'a> Work<'a> {
                 self.drafts.insert(no, opened.draft);
             }
             if let Some(displaced) = opened.displaced {
-                self.raise_above(no, displaced.height)?;
-                self.displace(no, &displaced)?;
+                let own = self.raise_above(no, displaced.height)?;
+                self.displace(no, &displaced, Version(0))?;
+                // Readers since the lowering, whose directory the next write of the root takes.
+                if let Some(own) = own {
+                    self.displace(no, &own, displaced.end)?;
+                }
             }
         } else {
             self.note(no);
@@ -160,11 +164,12 @@ impl<'a> Work<'a> {
     }
 
     /// A root that was lowered, and has to hold what older readers need of it, gets its height
-    /// back: its cells move to a page below it. No version before the lowering sees them.
-    fn raise_above(&mut self, root: PageNo, height: u8) -> Result<()> {
+    /// back: its cells move to a page below it. No version before the lowering sees them. Answers
+    /// what readers since then need.
+    fn raise_above(&mut self, root: PageNo, height: u8) -> Result<Option<Displaced>> {
         let draft = &self.drafts[&root];
         if draft.height() > height {
-            return Ok(());
+            return Ok(None);
         }
         let tree = TreeRef { id: draft.tree, root, is_record: draft.shape().is_record };
         let own_height = draft.height();
@@ -178,16 +183,16 @@ impl<'a> Work<'a> {
         }
         let cell = self.child_cell_from(self.version, child, tree.is_record, None);
         let draft = self.drafts.get_mut(&root).expect("it is being changed");
-        draft.become_empty(above(root, height)?);
+        let own = draft.become_empty(above(root, height)?);
         if !draft.insert(0, &cell, 0) {
             return Err(Error::Damaged { page: root, what: "an emptied root has no room" });
         }
-        Ok(())
+        Ok(own)
     }
 
-    /// Puts what readers still need of a root into a page of its own, and a dead cell for it into
-    /// the root. The root has another height than that.
-    fn displace(&mut self, root: PageNo, displaced: &Displaced) -> Result<()> {
+    /// Puts what readers from `start` on still need of a root into a page of its own, and a dead
+    /// cell for it into the root. The root has another height than that.
+    fn displace(&mut self, root: PageNo, displaced: &Displaced, start: Version) -> Result<()> {
         let draft = &self.drafts[&root];
         let tree = TreeRef { id: draft.tree, root, is_record: draft.shape().is_record };
         let no = self.fresh_draft(&tree, displaced.height)?;
@@ -203,9 +208,9 @@ impl<'a> Work<'a> {
             return Err(Error::Damaged { page: root, what: "it has more than fits in a page" });
         }
         history.set_floor(Version(0));
-        let cell = self.child_cell_from(Version(0), no, tree.is_record, None);
+        let cell = self.child_cell_from(start, no, tree.is_record, None);
         let mut is_listed = self.list_dead(root, &cell, displaced.end);
-        if !is_listed {
+        if !is_listed && start == Version(0) {
             let height = self.drafts[&root].height().max(displaced.height);
             self.raise_above(root, height)?;
             is_listed = self.list_dead(root, &cell, displaced.end);

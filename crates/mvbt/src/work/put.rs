@@ -13,8 +13,8 @@ use crate::work::Work;
 use crate::{Error, PageNo, Result, Version};
 
 /// What a root keeps free, so that it can become an inner page in place: two children of an integer
-/// tree, a dead cell for what older readers need, and the directory.
-const ROOT_SPARE_BYTES: usize = 112;
+/// tree, two dead cells for what older readers need, and the directory.
+pub(super) const ROOT_SPARE_BYTES: usize = 112;
 
 /// New cells in place of the cells `from..to` of a page.
 pub struct Change {
@@ -202,6 +202,11 @@ impl Work<'_> {
         for part in partition(&all, capacity, self.options.reserved_cells) {
             children.push(self.fill_fresh(tree, height, &all[part])?);
         }
+        if let Some(first) = children.first_mut().filter(|first| first.is_leaf) {
+            // The first child's key says nothing, and nobody would free its pages.
+            let own = first.key.take();
+            self.drop_key(own, tree)?;
+        }
         let cells: Vec<Vec<u8>> =
             children.iter().map(|child| self.cell_of(child, tree.is_record)).collect();
         let draft = self.draft(no)?;
@@ -210,7 +215,7 @@ impl Work<'_> {
         let fits = cells.iter().enumerate().all(|(index, cell)| draft.insert(index, cell, 0));
         if fits {
             return match displaced {
-                Some(displaced) => self.displace(no, &displaced),
+                Some(displaced) => self.displace(no, &displaced, Version(0)),
                 None => Ok(()),
             };
         }
