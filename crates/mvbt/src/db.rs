@@ -392,6 +392,11 @@ impl<'db> WriteTransaction<'db> {
     }
 
     fn tree_of_kind(&mut self, id: TreeId, is_record: bool) -> Result<TreeRef> {
+        if id < work::FIRST_TREE {
+            return Err(Error::Misuse {
+                what: "catalog and free pages are changed by nobody else",
+            });
+        }
         let tree = self.work_mut().tree(id)?;
         if tree.is_record == is_record { Ok(tree) } else { Err(Error::WrongKind { tree: id }) }
     }
@@ -416,6 +421,9 @@ impl<'db> WriteTransaction<'db> {
 
     /// Undoes what was done since. The savepoint stays.
     pub fn roll_back_to(&mut self, savepoint: usize) -> Result<()> {
+        if savepoint == 0 || savepoint > self.work().savepoint_count() {
+            return Err(Error::Misuse { what: "there is no such savepoint" });
+        }
         let undone = self.work_mut().roll_back_to(savepoint);
         self.half_done = match (&undone, self.half_done) {
             (Ok(()), Some(open)) if savepoint <= open => None,

@@ -33,7 +33,8 @@ use crate::{Error, PageNo, Result, TreeId, Version};
 pub use alloc::Pool;
 pub use catalog::FREE_PAGES;
 pub use catalog::{
-    CATALOG, CATALOG_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count, tree, trees,
+    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count,
+    tree, trees,
 };
 use savepoint::Saved;
 
@@ -232,6 +233,10 @@ fn above(no: PageNo, height: u8) -> Result<u8> {
 }
 
 impl Source for Work<'_> {
+    fn changes(&self) -> u64 {
+        self.changes
+    }
+
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
         if let Some(draft) = self.drafts.get(&no) {
             return Ok(PageRef::Draft(draft));
