@@ -94,9 +94,9 @@ impl Pool {
         self
     }
 
-    /// How many may be taken now.
-    fn free_count(&self) -> usize {
-        self.fresh.iter().filter(|no| !self.held.contains(no)).count()
+    /// True if more than so many may be taken now. Called for each page that is taken.
+    fn has_more_than(&self, least: usize) -> bool {
+        self.fresh.iter().rev().filter(|no| !self.held.contains(no)).nth(least).is_some()
     }
 
     fn len(&self) -> usize {
@@ -133,12 +133,12 @@ impl Work<'_> {
     /// Has `least` pages in the pool. This changes the catalog and the tree of free pages, so it is
     /// not called while one of both is being changed.
     pub(super) fn fill(&mut self, least: usize) -> Result<()> {
-        if self.pool.is_filling || self.pool.free_count() > least {
+        if self.pool.is_filling || self.pool.has_more_than(least) {
             return Ok(());
         }
         self.note_pool();
         self.pool.ripen(self.horizon);
-        if self.pool.free_count() > least {
+        if self.pool.has_more_than(least) {
             return Ok(());
         }
         self.pool.is_filling = true;
@@ -154,11 +154,11 @@ impl Work<'_> {
         }
         let wanted = (count / TAKEN_PART).clamp(TAKEN_MIN, TAKEN_MAX);
         // Taking pages out of the tree may itself need some.
-        if self.pool.free_count() >= POOL_MIN {
+        if self.pool.has_more_than(POOL_MIN - 1) {
             let taken = self.take_free(wanted as usize, count)?;
             self.pool.add(taken);
         }
-        if self.pool.free_count() > least {
+        if self.pool.has_more_than(least) {
             return Ok(());
         }
         let more = wanted.max(least as u64).min(self.options.pages_max.saturating_sub(count));
@@ -219,8 +219,11 @@ impl Work<'_> {
             return Ok(());
         }
         while self.pool.fresh.len() > keep {
-            let no = self.pool.fresh.remove(0);
-            self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
+            // All at once: to take them off the front one by one would move the others each time.
+            let many = self.pool.fresh.len() - keep;
+            for no in self.pool.fresh.drain(..many).collect::<Vec<_>>() {
+                self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
+            }
         }
         Ok(())
     }
