@@ -17,6 +17,8 @@ pub const POOL_MAX: usize = 128;
 /// So many void intervals fit with room to spare.
 pub const VOIDS_MAX: usize = 128;
 const CLOSED: u32 = 1;
+/// Sequences and openings above this are none that were counted.
+const NUMBER_MAX: u64 = 1 << 62;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchor {
@@ -98,6 +100,7 @@ impl Anchor {
         let is_sane = is_in_order
             && anchor.settled <= anchor.reserved
             && anchor.reserved <= Version::MAX
+            && anchor.sequence.max(anchor.opening) <= NUMBER_MAX
             && crate::layout::is_page_size(anchor.page_bytes);
         is_sane.then_some(anchor)
     }

@@ -24,6 +24,8 @@ struct Shard {
     /// Every page of `entries` once.
     clock: Vec<PageNo>,
     hand: usize,
+    /// How often the writer has put, forgotten or cleared something here.
+    changes: u64,
 }
 
 pub struct Cache {
@@ -52,27 +54,53 @@ impl Cache {
         entry.image.clone()
     }
 
+    /// A page that the writer has committed.
     pub fn put(&self, image: Arc<Image>) {
         let mut shard = self.shard(image.no).write();
-        let no = image.no;
-        let entry = Entry { image: Some(image), was_used: AtomicBool::new(false) };
-        if shard.entries.insert(no, entry).is_none() {
-            shard.make_room(self.pages_a_shard, no);
+        shard.changes += 1;
+        shard.put(self.pages_a_shard, image);
+    }
+
+    /// To be asked for before a page is read from the file, and given with it.
+    pub fn changes(&self, no: PageNo) -> u64 {
+        self.shard(no).read().changes
+    }
+
+    /// A page as the file had it. If the writer has changed something since it was read, it may be
+    /// out of date, and is not kept.
+    pub fn put_read(&self, image: Arc<Image>, changes: u64) {
+        let mut shard = self.shard(image.no).write();
+        if shard.changes == changes {
+            shard.put(self.pages_a_shard, image);
         }
     }
 
     pub fn remove(&self, no: PageNo) {
-        if let Some(entry) = self.shard(no).write().entries.get_mut(&no) {
+        let mut shard = self.shard(no).write();
+        shard.changes += 1;
+        if let Some(entry) = shard.entries.get_mut(&no) {
             entry.image = None;
         }
     }
 
     pub fn clear(&self) {
-        self.shards.iter().for_each(|shard| *shard.write() = Shard::default());
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            let changes = shard.changes + 1;
+            *shard = Shard { changes, ..Shard::default() };
+        }
     }
 }
 
 impl Shard {
+    fn put(&mut self, pages_max: usize, image: Arc<Image>) {
+        let no = image.no;
+        let entry = Entry { image: Some(image), was_used: AtomicBool::new(false) };
+        if self.entries.insert(no, entry).is_none() {
+            self.make_room(pages_max, no);
+        }
+    }
+
     /// Puts a new page into the clock, in the place of one that goes.
     fn make_room(&mut self, pages_max: usize, new: PageNo) {
         if self.clock.len() < pages_max {

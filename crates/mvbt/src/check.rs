@@ -51,11 +51,15 @@ impl<'a> Check<'a> {
         source: &'a dyn Source,
         order: Option<Order<'a>>,
         free: impl IntoIterator<Item = PageNo>,
+        pages_of_file: u64,
     ) -> Result<Report> {
-        let pages = work::page_count(source)?;
-        let report = Report { pages, ..Report::default() };
-        // A hostile count would ask for any amount of memory. Pages are marked as they come.
+        let claimed = work::page_count(source)?;
+        // A hostile count would ask for any amount of memory.
+        let report = Report { pages: claimed.min(pages_of_file), ..Report::default() };
         let mut check = Check { source, order, is_reached: Vec::new(), report };
+        if claimed > pages_of_file {
+            check.fault(format!("the file has {pages_of_file} pages, and not {claimed}"));
+        }
         for tree in [CATALOG_TREE, FREE_TREE] {
             check.tree(&tree);
         }
@@ -235,8 +239,7 @@ impl<'a> Check<'a> {
         let reached = self.is_reached.len() as u64;
         let holes = (1..=reached).map(PageNo).filter(|no| !self.is_reached[no.0 as usize - 1]);
         self.report.lost = holes.collect();
-        // Behind the last page that is reached there may be any number.
-        self.report.lost.extend((reached + 1..=self.report.pages).take(1 << 24).map(PageNo));
+        self.report.lost.extend((reached + 1..=self.report.pages).map(PageNo));
         self.report
     }
 }

@@ -1,20 +1,22 @@
-//! A place in a tree. It holds no page: each step reads what it needs, and a cursor of a
-//! transaction finds its place again after the tree has changed.
+//! A place in a tree. It holds no page: each step reads what it needs. After a change by its
+//! transaction a cursor says so, and has to seek again.
 
 use crate::payload;
 use crate::search::{self, Probe, Source, Step, TreeRef};
-use crate::{PageNo, Result};
+use crate::{Error, PageNo, Result};
 
 pub struct Cursor {
     tree: TreeRef,
     path: Vec<Step>,
     /// False: before the first cell, behind the last one, or nowhere yet.
     is_on_cell: bool,
+    /// Of the source, when the cursor was placed.
+    changes: u64,
 }
 
 impl Cursor {
     pub fn new(tree: TreeRef) -> Cursor {
-        Cursor { tree, path: Vec::new(), is_on_cell: false }
+        Cursor { tree, path: Vec::new(), is_on_cell: false, changes: 0 }
     }
 
     pub fn tree(&self) -> &TreeRef {
@@ -27,6 +29,8 @@ impl Cursor {
 
     /// Goes to the first cell that is not less. True: it is what is sought.
     pub fn seek(&mut self, source: &dyn Source, probe: Probe<'_>) -> Result<bool> {
+        self.is_on_cell = false;
+        self.changes = source.changes();
         let is_found = search::descend(source, &self.tree, probe, &mut self.path)?;
         self.settle_forward(source)?;
         Ok(is_found)
@@ -37,12 +41,15 @@ impl Cursor {
     }
 
     pub fn last(&mut self, source: &dyn Source) -> Result<()> {
+        self.is_on_cell = false;
+        self.changes = source.changes();
         search::descend(source, &self.tree, Probe::Last, &mut self.path)?;
         self.is_on_cell = true;
         self.previous(source)
     }
 
     pub fn next(&mut self, source: &dyn Source) -> Result<()> {
+        self.step(source)?;
         if let Some(step) = self.path.last_mut().filter(|_| self.is_on_cell) {
             step.index += 1;
             self.settle_forward(source)?;
@@ -51,15 +58,17 @@ impl Cursor {
     }
 
     pub fn previous(&mut self, source: &dyn Source) -> Result<()> {
-        if !self.is_on_cell {
+        if self.step(source)?.is_none() {
             return Ok(());
         }
         while let Some(step) = self.path.last_mut() {
             if step.index > 0 {
                 step.index -= 1;
-                return self.go_down(source, Probe::Last).map(|()| {
-                    self.is_on_cell = true;
-                });
+                self.is_on_cell = false;
+                self.go_down(source, Probe::Last)?;
+                let step = *self.path.last().expect("the way ends in a leaf");
+                self.is_on_cell = step.index < source.page(step.no)?.view()?.len();
+                return Ok(());
             }
             self.path.pop();
         }
@@ -107,28 +116,33 @@ impl Cursor {
         Ok(())
     }
 
-    fn step(&self) -> Option<Step> {
-        self.path.last().copied().filter(|_| self.is_on_cell)
+    fn step(&self, source: &dyn Source) -> Result<Option<Step>> {
+        if self.is_on_cell && self.changes != source.changes() {
+            return Err(Error::Misuse {
+                what: "the tree has changed under the cursor; seek again",
+            });
+        }
+        Ok(self.path.last().copied().filter(|_| self.is_on_cell))
     }
 
     /// The leaf and the place in it.
     pub fn place(&self) -> Option<(PageNo, usize)> {
-        self.step().map(|step| (step.no, step.index))
+        self.path.last().filter(|_| self.is_on_cell).map(|step| (step.no, step.index))
     }
 
     pub fn integer_key(&self, source: &dyn Source) -> Result<Option<i64>> {
-        let Some(step) = self.step() else { return Ok(None) };
+        let Some(step) = self.step(source)? else { return Ok(None) };
         Ok(Some(source.page(step.no)?.view()?.integer_key(step.index)))
     }
 
     pub fn payload_length(&self, source: &dyn Source) -> Result<Option<u64>> {
-        let Some(step) = self.step() else { return Ok(None) };
+        let Some(step) = self.step(source)? else { return Ok(None) };
         Ok(Some(source.page(step.no)?.view()?.cell(step.index).content.length))
     }
 
     /// All of the payload, or the record.
     pub fn payload(&self, source: &dyn Source) -> Result<Option<Vec<u8>>> {
-        let Some(step) = self.step() else { return Ok(None) };
+        let Some(step) = self.step(source)? else { return Ok(None) };
         let page = source.page(step.no)?;
         let view = page.view()?;
         payload::read(source, view.cell(step.index).content).map(Some)
@@ -136,7 +150,7 @@ impl Cursor {
 
     pub fn payload_part(&self, source: &dyn Source, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let step =
-            self.step().ok_or(crate::Error::Misuse { what: "the cursor stands on no cell" })?;
+            self.step(source)?.ok_or(Error::Misuse { what: "the cursor stands on no cell" })?;
         let page = source.page(step.no)?;
         let view = page.view()?;
         payload::read_part(source, view.cell(step.index).content, offset, buffer)

@@ -108,12 +108,12 @@ impl Database {
         let store = Store::new(storage, path, page_bytes, before.uuid, cache);
         let recovered = recovery::recover(&store, &before)?;
         *store.voids.write() = recovered.anchor.voids();
-        let pool = Pool::of(before.pool.clone());
         let mut database = Database::with(store, options, recovered.anchor, recovered.current);
-        let writer = database.writer.get_mut();
-        writer.is_begun = false;
-        if before.is_closed {
-            writer.pool = pool;
+        // A page behind the last one is none that a close has left.
+        let count = database.begin_read().page_count().unwrap_or(0);
+        let are_pages = before.pool.iter().all(|no| no.0 <= count);
+        if before.is_closed && are_pages {
+            database.writer.get_mut().pool = Pool::of(before.pool);
         }
         Ok(database)
     }
@@ -133,10 +133,13 @@ impl Database {
         self.store.check_usable()?;
         writer.begin(&self.store)?;
         let version = writer.last.next();
+        if version >= Version::MAX {
+            return Err(Error::NoVersion);
+        }
         if version > writer.anchor.reserved {
             let more = Anchor {
                 sequence: writer.anchor.sequence + 1,
-                reserved: Version(writer.anchor.reserved.0 + recovery::RESERVED),
+                reserved: recovery::reserved_above(writer.anchor.reserved),
                 ..writer.anchor.clone()
             };
             self.store.write_anchor(&more)?;
@@ -146,7 +149,7 @@ impl Database {
         let backup = pool.clone();
         let horizon = self.readers.horizon();
         let work = Work::new(&self.store, &self.options, version, horizon, pool);
-        Ok(WriteTransaction { database: self, writer, work: Some(work), backup })
+        Ok(WriteTransaction { database: self, writer, work: Some(work), backup, half_done: None })
     }
 
     pub fn begin_read(&self) -> ReadTransaction<'_> {
@@ -170,7 +173,7 @@ impl Database {
     pub fn check(&self, order: Option<Order<'_>>) -> Result<Report> {
         let writer = self.writer.lock();
         let reader = self.begin_read();
-        Check::run(&reader, order, writer.pool.all())
+        Check::run(&reader, order, writer.pool.all(), self.store.pages()?)
     }
 
     /// Finds pages that belong to nobody, since a crash, and uses them again. Answers how many.
@@ -178,7 +181,7 @@ impl Database {
     pub fn reclaim(&self) -> Result<u64> {
         let mut writer = self.writer.lock();
         let reader = self.begin_read();
-        let report = Check::run(&reader, None, writer.pool.all())?;
+        let report = Check::run(&reader, None, writer.pool.all(), self.store.pages()?)?;
         // Pages of older readers would be taken for lost ones. A damaged tree hides pages.
         let may = self.readers.horizon() == reader.version() && report.faults.is_empty();
         let lost = if may { report.lost } else { Vec::new() };
@@ -190,7 +193,7 @@ impl Database {
     /// Puts free pages where the next opening finds them. Without it the next opening recovers.
     pub fn close(self) -> Result<()> {
         let mut txn = self.begin_write()?;
-        txn.work_mut().deposit(true)?;
+        txn.change(|work| work.deposit(true))?;
         txn.commit()?;
         let mut writer = self.writer.lock();
         let anchor = Anchor {
@@ -223,6 +226,7 @@ impl Writer {
         store.write_anchor(&self.anchor)?;
         *store.voids.write() = self.anchor.voids();
         store.voids.write().set_newest(Version::MAX);
+        store.forget_all();
         self.is_begun = true;
         Ok(())
     }
@@ -240,6 +244,8 @@ pub struct WriteTransaction<'db> {
     work: Option<Work<'db>>,
     /// The pool as it was.
     backup: Pool,
+    /// An operation has failed halfway. Some cells may be nowhere. So many savepoints were open.
+    half_done: Option<usize>,
 }
 
 impl<'db> WriteTransaction<'db> {
@@ -251,15 +257,34 @@ impl<'db> WriteTransaction<'db> {
         self.work.as_ref().expect("the transaction has not ended")
     }
 
+    /// Does something that may fail halfway, also by a panic of the caller's comparison.
+    fn change<R>(&mut self, change: impl FnOnce(&mut Work<'db>) -> Result<R>) -> Result<R> {
+        if self.half_done.is_some() {
+            return Err(Error::HalfDone);
+        }
+        self.half_done = Some(self.work().savepoint_count());
+        let changed = change(self.work_mut());
+        if changed.as_ref().err().is_none_or(Error::is_refusal) {
+            self.half_done = None;
+        }
+        changed
+    }
+
     pub fn version(&self) -> Version {
         self.work().version
     }
 
     /// Durable when this returns.
     pub fn commit(mut self) -> Result<Version> {
-        let Some(mut work) = self.work.take() else { return Err(Error::Poisoned) };
-        work.release(0);
-        work.deposit(false)?;
+        let deposited = self.change(|work| {
+            work.release(0);
+            work.deposit(false)
+        });
+        if let Err(error) = deposited {
+            self.undo()?;
+            return Err(error);
+        }
+        let Some(work) = self.work.take() else { return Err(Error::Poisoned) };
         let version = work.version;
         let committed = work.commit(self.writer.ring)?;
         self.writer.pool = committed.pool;
@@ -289,12 +314,21 @@ impl<'db> WriteTransaction<'db> {
         if !work.has_spilled() {
             return Ok(());
         }
-        // I13: the version never was.
+        let voided = self.make_void(work.version);
+        if voided.is_err() {
+            // What it has written would count from now on.
+            self.database.store.poison_all();
+        }
+        voided
+    }
+
+    /// I13: the version never was.
+    fn make_void(&mut self, version: Version) -> Result<()> {
         let store = &self.database.store;
-        self.writer.last = work.version;
+        self.writer.last = version;
         store.forget_all();
         let mut voids = self.writer.anchor.voids();
-        voids.add(work.version, work.version);
+        voids.add(version, version);
         let mut anchor = Anchor {
             sequence: self.writer.anchor.sequence + 1,
             voids: voids.intervals().to_vec(),
@@ -313,22 +347,22 @@ impl<'db> WriteTransaction<'db> {
     }
 
     pub fn create_tree(&mut self, is_record: bool) -> Result<TreeId> {
-        self.work_mut().create_tree(is_record)
+        self.change(|work| work.create_tree(is_record))
     }
 
     pub fn drop_tree(&mut self, id: TreeId) -> Result<()> {
-        self.work_mut().drop_tree(id)
+        self.change(|work| work.drop_tree(id))
     }
 
     /// Answers how many cells the tree had.
     pub fn clear_tree(&mut self, id: TreeId) -> Result<u64> {
-        self.work_mut().clear_tree(id)
+        self.change(|work| work.clear_tree(id))
     }
 
     /// True if something was there, and is replaced.
     pub fn insert(&mut self, id: TreeId, key: i64, payload: &[u8]) -> Result<bool> {
         let tree = self.tree_of_kind(id, false)?;
-        self.work_mut().insert(&tree, Some(key), Probe::Integer(key), payload)
+        self.change(|work| work.insert(&tree, Some(key), Probe::Integer(key), payload))
     }
 
     /// Puts a record where `compare` says: a stored record beside the new one.
@@ -339,13 +373,13 @@ impl<'db> WriteTransaction<'db> {
         compare: &dyn Fn(&[u8]) -> std::cmp::Ordering,
     ) -> Result<bool> {
         let tree = self.tree_of_kind(id, true)?;
-        self.work_mut().insert(&tree, None, Probe::Record(compare), record)
+        self.change(|work| work.insert(&tree, None, Probe::Record(compare), record))
     }
 
     /// True if it was there.
     pub fn delete(&mut self, id: TreeId, key: i64) -> Result<bool> {
         let tree = self.tree_of_kind(id, false)?;
-        self.work_mut().delete(&tree, Probe::Integer(key))
+        self.change(|work| work.delete(&tree, Probe::Integer(key)))
     }
 
     pub fn delete_record(
@@ -354,16 +388,21 @@ impl<'db> WriteTransaction<'db> {
         compare: &dyn Fn(&[u8]) -> std::cmp::Ordering,
     ) -> Result<bool> {
         let tree = self.tree_of_kind(id, true)?;
-        self.work_mut().delete(&tree, Probe::Record(compare))
+        self.change(|work| work.delete(&tree, Probe::Record(compare)))
     }
 
     fn tree_of_kind(&mut self, id: TreeId, is_record: bool) -> Result<TreeRef> {
+        if id < work::FIRST_TREE {
+            return Err(Error::Misuse {
+                what: "catalog and free pages are changed by nobody else",
+            });
+        }
         let tree = self.work_mut().tree(id)?;
         if tree.is_record == is_record { Ok(tree) } else { Err(Error::WrongKind { tree: id }) }
     }
 
     pub fn set_meta(&mut self, index: usize, value: u32) -> Result<()> {
-        self.work_mut().set_meta(index, value)
+        self.change(|work| work.set_meta(index, value))
     }
 
     /// Opens a savepoint, and answers its number, from 1.
@@ -376,11 +415,22 @@ impl<'db> WriteTransaction<'db> {
     /// Ends this savepoint and those in it. Their changes stay.
     pub fn release(&mut self, savepoint: usize) {
         self.work_mut().release(savepoint.saturating_sub(1));
+        let left = self.work().savepoint_count();
+        self.half_done = self.half_done.map(|open| open.min(left));
     }
 
     /// Undoes what was done since. The savepoint stays.
     pub fn roll_back_to(&mut self, savepoint: usize) -> Result<()> {
-        self.work_mut().roll_back_to(savepoint)
+        if savepoint == 0 || savepoint > self.work().savepoint_count() {
+            return Err(Error::Misuse { what: "there is no such savepoint" });
+        }
+        let undone = self.work_mut().roll_back_to(savepoint);
+        self.half_done = match (&undone, self.half_done) {
+            (Ok(()), Some(open)) if savepoint <= open => None,
+            (Ok(()), half_done) => half_done,
+            (Err(_), _) => Some(0),
+        };
+        undone
     }
 }
 

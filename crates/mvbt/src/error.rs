@@ -35,12 +35,29 @@ pub enum Error {
     TooLong { length: u64, limit: u64 },
     #[error("the database would have more than its limit of {limit} pages")]
     Full { limit: u64 },
+    #[error("all 2^48 versions are used up. Copy the contents into a new database")]
+    NoVersion,
     #[error("an earlier write or flush failed; open the database anew")]
     Poisoned,
+    #[error(
+        "an operation of this transaction failed halfway. Roll back, or to a savepoint before it"
+    )]
+    HalfDone,
     #[error("the database is in use: {what}")]
     Busy { what: &'static str },
     #[error("a page cannot have {bytes} bytes: a power of two from 512 to 65536 can")]
     PageSize { bytes: usize },
     #[error("{what}")]
     Misuse { what: &'static str },
+}
+
+impl Error {
+    /// It was returned before anything was changed.
+    pub(crate) fn is_refusal(&self) -> bool {
+        use Error::{HalfDone, Misuse, NoTree, Poisoned, TooLong, WrongKind};
+        matches!(
+            self,
+            NoTree { .. } | WrongKind { .. } | TooLong { .. } | Misuse { .. } | HalfDone | Poisoned
+        )
+    }
 }

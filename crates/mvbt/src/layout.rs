@@ -26,6 +26,11 @@ pub fn page_at(no: PageNo, page_bytes: usize) -> Option<u64> {
     no.0.checked_sub(1)?.checked_mul(page_bytes as u64)?.checked_add(PAGES_AT)
 }
 
+/// How many pages a file of so many bytes has.
+pub fn pages_in(bytes: u64, page_bytes: usize) -> u64 {
+    bytes.saturating_sub(PAGES_AT) / page_bytes as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +41,7 @@ mod tests {
         assert_eq!((ring_at(0), ring_at(7), ring_at(8)), (8192, 36_864, 8192));
         assert_eq!(page_at(PageNo(1), 512), Some(40_960));
         assert_eq!(page_at(PageNo(3), 65_536), Some(40_960 + 131_072));
+        assert_eq!([0, 41_471, 41_472, 42_000].map(|bytes| pages_in(bytes, 512)), [0, 0, 1, 2]);
         assert_eq!(page_at(PageNo(0), 512), None);
         assert_eq!(page_at(PageNo(u64::MAX), 512), None);
     }

@@ -52,13 +52,21 @@ pub fn each(
 ) -> Result<()> {
     let mut left = content.length - content.local.len() as u64;
     let mut next = content.overflow;
+    // A chain that is a ring comes back to a page that is remembered, for ever longer (Brent).
+    let (mut remembered, mut steps, mut limit) = (None, 0_u64, 1);
     while left > 0 {
         let Some(no) = next else {
             let page = content.overflow.unwrap_or(PageNo(0));
             return Err(Error::Damaged { page, what: "a long payload ends too early" });
         };
+        if remembered == Some(no) {
+            return Err(Error::ReachedTwice { page: no });
+        }
+        steps += 1;
+        if steps == limit {
+            (remembered, limit) = (Some(no), 2 * limit);
+        }
         let (payload, after) = source.overflow(no)?;
-        // Each page holds a byte at least, so a chain that is a ring ends too.
         if payload.len() as u64 > left {
             return Err(Error::Damaged { page: no, what: "a long payload ends too late" });
         }

@@ -87,12 +87,17 @@ pub fn reopened(before: &Anchor) -> Anchor {
     Anchor {
         sequence: before.sequence + 1,
         opening: before.opening + 1,
-        reserved: Version(before.reserved.0 + RESERVED),
+        reserved: reserved_above(before.reserved),
         settled: before.reserved,
         is_closed: false,
         pool: Vec::new(),
         ..before.clone()
     }
+}
+
+/// No version is [`Version::MAX`], which says that a cell lives.
+pub fn reserved_above(reserved: Version) -> Version {
+    Version((reserved.0 + RESERVED).min(Version::MAX.0 - 1)).max(reserved)
 }
 
 /// M: the newest version with a commit block whose pages are all there.

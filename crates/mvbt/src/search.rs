@@ -58,6 +58,10 @@ pub trait Source {
     fn page(&self, no: PageNo) -> Result<PageRef<'_>>;
     /// The payload of an overflow page, and the next page.
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)>;
+    /// Rises with each change. A snapshot has none.
+    fn changes(&self) -> u64 {
+        0
+    }
 }
 
 /// A page on the way down, and which cell was taken in it.

@@ -75,12 +75,21 @@ impl Store {
         result.map_err(self.failed(doing))
     }
 
+    pub fn poison_all(&self) {
+        self.poisoned.store(true, Relaxed);
+    }
+
     pub fn check_usable(&self) -> Result<()> {
         if self.poisoned.load(Relaxed) { Err(Error::Poisoned) } else { Ok(()) }
     }
 
     pub fn size_bytes(&self) -> Result<u64> {
         self.storage.size_bytes().map_err(self.failed("ask for its size"))
+    }
+
+    /// How many pages the file has room for.
+    pub fn pages(&self) -> Result<u64> {
+        Ok(layout::pages_in(self.size_bytes()?, self.page_bytes))
     }
 
     // ---- blocks ----
@@ -164,13 +173,16 @@ impl Store {
         if let Some(image) = self.cache.get(no) {
             return Ok(image);
         }
+        let changes = self.cache.changes(no);
         let image = Arc::new(self.read_page(no)?);
-        self.cache.put(Arc::clone(&image));
+        self.cache.put_read(Arc::clone(&image), changes);
         Ok(image)
     }
 
     fn read_page(&self, no: PageNo) -> Result<Image> {
-        Image::read(self.read_raw(no)?, no, self.uuid, &self.voids.read())
+        // First the intervals: a scrub takes directories out of the file, and then an interval.
+        let voids = self.voids.read().clone();
+        Image::read(self.read_raw(no)?, no, self.uuid, &voids)
     }
 
     /// A page that was committed a moment ago.
@@ -229,7 +241,8 @@ impl Store {
         let mut buffer = AlignedBuffer::zeroed((to - from) as usize);
         let skip = (at - from) as usize;
         if buffer.len() > bytes.len() {
-            self.storage.read_at(&mut buffer, from).map_err(self.failed("read a page"))?;
+            // Pages before these may have been written.
+            self.poison(self.storage.read_at(&mut buffer, from), "read a page")?;
         }
         buffer[skip..skip + bytes.len()].copy_from_slice(bytes);
         Ok((buffer, from))

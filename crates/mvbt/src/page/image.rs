@@ -51,6 +51,8 @@ impl Image {
             slot.height > 0 && slot.dead_cells(&bytes).any(|dead| !known.contains(&dead.place))
         };
         let voided = read.into_iter().flatten().find(|slot| is_void(slot) && !leads_astray(slot));
+        let is_alike = |slot: &Slot| slot.is_record == active.is_record;
+        let (fallback, voided) = (fallback.filter(is_alike), voided.filter(is_alike));
         Ok(Image { bytes, no, tree, active, fallback, voided, active_index })
     }
 

@@ -109,7 +109,12 @@ impl Slot {
             checksum: get_u32(raw, CHECKSUM_AT),
         };
         let ends = slot.at + slot.directory_bytes();
-        let is_sane = slot.version > Version(0) && slot.at >= HEADER_BYTES && ends <= page.len();
+        // An overflow page has its length there. So no payload can pass for a directory.
+        let is_tree_page = get_u32(page, 12) == 0;
+        let is_sane = is_tree_page
+            && slot.version > Version(0)
+            && slot.at >= HEADER_BYTES
+            && ends <= page.len();
         (is_sane && flags & !(MULTI | LAZY | RECORD) == 0).then_some(())?;
         (slot.checksum_of(page, index, uuid)? == slot.checksum).then_some(slot)
     }
@@ -143,10 +148,13 @@ impl Slot {
         let ranks = self.dead_cells(page).zip(self.dead_cells(page).skip(1)).all(is_in_order);
         (ranks && self.dead_cells(page).all(|dead| usize::from(dead.rank) <= self.live))
             .then_some(())?;
+        // No two cells overlap, so a page cannot list more bytes than it has.
+        let mut left = (page.len() - HEADER_BYTES).checked_sub(self.directory_bytes())?;
         for place in self.cells(page) {
             let place = usize::from(place);
             (place >= HEADER_BYTES).then_some(())?;
             let cell = cell::parse(page, place, self.shape())?;
+            left = left.checked_sub(cell.bytes.len())?;
             sum = crc32c::crc32c_append(sum, cell.bytes);
         }
         Some(sum)

@@ -94,9 +94,9 @@ impl Pool {
         self
     }
 
-    /// How many may be taken now.
-    fn free_count(&self) -> usize {
-        self.fresh.iter().filter(|no| !self.held.contains(no)).count()
+    /// True if more than so many may be taken now. Called for each page that is taken.
+    fn has_more_than(&self, least: usize) -> bool {
+        self.fresh.iter().rev().filter(|no| !self.held.contains(no)).nth(least).is_some()
     }
 
     fn len(&self) -> usize {
@@ -123,19 +123,22 @@ impl Work<'_> {
         let is_free = |no: &PageNo| !self.pool.held.contains(no);
         let last = self.pool.fresh.iter().rposition(is_free).ok_or(full)?;
         let no = self.pool.fresh.remove(last);
-        self.fresh.insert(no);
+        let is_in_use = self.drafts.contains_key(&no) || self.raw.contains_key(&no);
+        if no.0 <= FREE_TREE.root.0 || is_in_use || !self.fresh.insert(no) {
+            return Err(Error::Damaged { page: no, what: "it is free, and in use" });
+        }
         Ok(no)
     }
 
     /// Has `least` pages in the pool. This changes the catalog and the tree of free pages, so it is
     /// not called while one of both is being changed.
     pub(super) fn fill(&mut self, least: usize) -> Result<()> {
-        if self.pool.is_filling || self.pool.free_count() > least {
+        if self.pool.is_filling || self.pool.has_more_than(least) {
             return Ok(());
         }
         self.note_pool();
         self.pool.ripen(self.horizon);
-        if self.pool.free_count() > least {
+        if self.pool.has_more_than(least) {
             return Ok(());
         }
         self.pool.is_filling = true;
@@ -146,13 +149,16 @@ impl Work<'_> {
 
     fn fill_from_file(&mut self, least: usize) -> Result<()> {
         let count = page_count(self)?;
+        if count > self.store.pages()? {
+            return Err(Error::Damaged { page: CATALOG, what: "the file has not so many pages" });
+        }
         let wanted = (count / TAKEN_PART).clamp(TAKEN_MIN, TAKEN_MAX);
         // Taking pages out of the tree may itself need some.
-        if self.pool.free_count() >= POOL_MIN {
-            let taken = self.take_free(wanted as usize)?;
+        if self.pool.has_more_than(POOL_MIN - 1) {
+            let taken = self.take_free(wanted as usize, count)?;
             self.pool.add(taken);
         }
-        if self.pool.free_count() > least {
+        if self.pool.has_more_than(least) {
             return Ok(());
         }
         let more = wanted.max(least as u64).min(self.options.pages_max.saturating_sub(count));
@@ -166,10 +172,14 @@ impl Work<'_> {
     }
 
     /// Takes the first pages out of the tree of free pages.
-    fn take_free(&mut self, most: usize) -> Result<Vec<PageNo>> {
+    fn take_free(&mut self, most: usize, count: u64) -> Result<Vec<PageNo>> {
         let mut taken = Vec::new();
         while taken.len() < most {
             let Some(key) = self.first_key(&FREE_TREE)? else { break };
+            if key <= FREE_TREE.root.0 as i64 || key as u64 > count {
+                let page = FREE_TREE.root;
+                return Err(Error::Damaged { page, what: "a free page is none of the pages" });
+            }
             self.delete(&FREE_TREE, Probe::Integer(key))?;
             taken.push(PageNo(key as u64));
         }
@@ -209,8 +219,11 @@ impl Work<'_> {
             return Ok(());
         }
         while self.pool.fresh.len() > keep {
-            let no = self.pool.fresh.remove(0);
-            self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
+            // All at once: to take them off the front one by one would move the others each time.
+            let many = self.pool.fresh.len() - keep;
+            for no in self.pool.fresh.drain(..many).collect::<Vec<_>>() {
+                self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
+            }
         }
         Ok(())
     }

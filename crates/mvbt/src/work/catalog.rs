@@ -7,6 +7,8 @@
 //! | −1 | number of pages (8) |
 //! | a tree's number | page of the root (6), 1 for a record tree (1) |
 
+use rustc_hash::FxHashSet;
+
 use crate::bytes::{get_u32, get_u48, get_u64, push_u48};
 use crate::page::cell::{self, Content};
 use crate::search::{self, Probe, Source, TreeRef};
@@ -143,6 +145,9 @@ impl Work<'_> {
 
     pub fn create_tree(&mut self, is_record: bool) -> Result<TreeId> {
         let id = next_tree(self)?;
+        if id < FIRST_TREE || entry(self, i64::from(id.0))?.is_some() {
+            return Err(damaged("the next tree is there already"));
+        }
         let mut tree = TreeRef { id, root: PageNo(0), is_record };
         let after = id.0.checked_add(1).ok_or(damaged("there are too many trees"))?;
         self.put_entry(NEXT_KEY, &after.to_le_bytes())?;
@@ -153,8 +158,12 @@ impl Work<'_> {
 
     /// Takes all cells out of a tree, and frees its pages but the root.
     pub fn clear_tree(&mut self, id: TreeId) -> Result<u64> {
+        if id < FIRST_TREE {
+            return Err(Error::Misuse { what: "catalog and free pages cannot be cleared" });
+        }
         let tree = self.tree(id)?;
-        let count = self.free_below(&tree, tree.root, None)?;
+        self.settle_root(&tree)?;
+        let count = self.free_below(&tree, tree.root, None, &mut FxHashSet::default())?;
         self.reset_root(&tree)?;
         Ok(count)
     }
@@ -164,7 +173,7 @@ impl Work<'_> {
             return Err(Error::Misuse { what: "catalog and free pages cannot be dropped" });
         }
         let tree = self.tree(id)?;
-        self.free_below(&tree, tree.root, None)?;
+        self.free_below(&tree, tree.root, None, &mut FxHashSet::default())?;
         self.note_trees();
         self.delete(&CATALOG_TREE, Probe::Integer(i64::from(id.0)))?;
         self.trees.remove(&id);
@@ -174,7 +183,16 @@ impl Work<'_> {
 
     /// Frees all pages below one, and the long payloads in it. Answers how many cells the leaves
     /// had.
-    fn free_below(&mut self, tree: &TreeRef, no: PageNo, above: Option<u8>) -> Result<u64> {
+    fn free_below(
+        &mut self,
+        tree: &TreeRef,
+        no: PageNo,
+        above: Option<u8>,
+        reached: &mut FxHashSet<PageNo>,
+    ) -> Result<u64> {
+        if !reached.insert(no) {
+            return Err(Error::ReachedTwice { page: no });
+        }
         let (height, length, is_right) = {
             let page = self.page(no)?;
             let view = page.view()?;
@@ -193,7 +211,7 @@ impl Work<'_> {
             }
             if height > 0 {
                 let child = self.page(no)?.view()?.cell(index).child;
-                count += self.free_below(tree, child, Some(height))?;
+                count += self.free_below(tree, child, Some(height), reached)?;
                 self.free_page(child);
             }
         }

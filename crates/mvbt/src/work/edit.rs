@@ -5,7 +5,7 @@ use crate::search::{self, PageRef, Probe, Source, Step, TreeRef};
 use crate::work::Work;
 use crate::work::alloc::POOL_OF_SYSTEM;
 use crate::work::catalog::FIRST_TREE;
-use crate::work::put::Change;
+use crate::work::put::{Change, ROOT_SPARE_BYTES};
 use crate::{Error, Result};
 
 impl Work<'_> {
@@ -42,7 +42,11 @@ impl Work<'_> {
             self.free_content(step.no, step.index)?;
         }
         let to = step.index + usize::from(is_there);
-        self.put(tree, &path, Change { from: step.index, to, cells: vec![bytes] })?;
+        self.put(
+            tree,
+            &path,
+            Change { from: step.index, to, is_inner: false, cells: vec![bytes] },
+        )?;
         self.spill_if_large()?;
         Ok(is_there)
     }
@@ -96,7 +100,12 @@ impl Work<'_> {
             // The last child of a root.
             return self.reset_root(tree);
         }
-        let change = Change { from: step.index, to: step.index + 1, cells: Vec::new() };
+        let change = Change {
+            from: step.index,
+            to: step.index + 1,
+            is_inner: height > 0,
+            cells: Vec::new(),
+        };
         self.put(tree, path, change)?;
         if height > 0 && length == 2 && above.is_empty() {
             self.lower_root(tree)?;
@@ -125,7 +134,7 @@ impl Work<'_> {
             return Ok(());
         }
         // What older readers need hangs below an inner page, so the root stays one.
-        let height = draft.height() + 1;
+        let height = super::above(tree.root, draft.height())?;
         let leaf = self.fresh_draft(tree, 0)?;
         let cell = self.child_cell_from(self.version, leaf, tree.is_record, None);
         let draft = self.draft(tree.root)?;
@@ -157,7 +166,9 @@ impl Work<'_> {
             let root = self.draft(tree.root)?;
             let before = root.clone();
             root.become_empty(height);
-            let fits = cells.iter().enumerate().all(|(index, cell)| root.insert(index, cell, 0));
+            let spare = ROOT_SPARE_BYTES.min(root.room() / 4);
+            let mut row = cells.iter().enumerate();
+            let fits = row.all(|(index, cell)| root.insert(index, cell, spare));
             if !fits {
                 *root = before;
                 return Ok(());

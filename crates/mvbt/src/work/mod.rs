@@ -33,7 +33,8 @@ use crate::{Error, PageNo, Result, TreeId, Version};
 pub use alloc::Pool;
 pub use catalog::FREE_PAGES;
 pub use catalog::{
-    CATALOG, CATALOG_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count, tree, trees,
+    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count,
+    tree, trees,
 };
 use savepoint::Saved;
 
@@ -88,6 +89,11 @@ impl<'a> Work<'a> {
 
     /// The page, to be changed. What a savepoint needs of it is kept.
     fn draft(&mut self, no: PageNo) -> Result<&mut Draft> {
+        self.draft_of(no, false)
+    }
+
+    /// `is_root`: readers may need what it was at another height.
+    fn draft_of(&mut self, no: PageNo, is_root: bool) -> Result<&mut Draft> {
         self.changes += 1;
         if !self.drafts.contains_key(&no) {
             let is_spilled = self.spilled.contains_key(&no);
@@ -97,6 +103,12 @@ impl<'a> Work<'a> {
                 false => self.store.page(no)?,
             };
             let opened = Draft::open(&image, self.version, self.horizon);
+            if opened.displaced.is_some() && !is_root {
+                return Err(Error::Damaged {
+                    page: no,
+                    what: "it is no root, and had other heights",
+                });
+            }
             if is_spilled {
                 self.drafts.insert(no, opened.draft);
                 self.note(no);
@@ -143,7 +155,7 @@ impl<'a> Work<'a> {
         let root = self.store.page(tree.root)?;
         let has_changed = root.fallback().is_some_and(|slot| slot.height != root.active().height);
         if has_changed && self.horizon < root.active().version {
-            self.draft(tree.root)?;
+            self.draft_of(tree.root, true)?;
         }
         Ok(())
     }
@@ -160,7 +172,7 @@ impl<'a> Work<'a> {
         let own_height = draft.height();
         let cells: Vec<Vec<u8>> =
             (0..draft.len()).map(|index| draft.cell(index).bytes.to_vec()).collect();
-        let own = draft.become_empty(height + 1);
+        let own = draft.become_empty(above(root, height)?);
         self.hang_below(&tree, own_height, &cells)?;
         match own {
             Some(own) => self.displace(root, &Displaced { start: began, ..own }),
@@ -169,11 +181,11 @@ impl<'a> Work<'a> {
     }
 
     /// Makes room in an inner root: its cells move to a page below it.
-    fn hand_down(&mut self, root: PageNo, above: u8) -> Result<()> {
+    fn hand_down(&mut self, root: PageNo, least: u8) -> Result<()> {
         let draft = self.drafts.get_mut(&root).expect("it is being changed");
         let tree = TreeRef { id: draft.tree, root, is_record: draft.shape().is_record };
         let own_height = draft.height();
-        let cells = draft.hand_down(own_height.max(above) + 1);
+        let cells = draft.hand_down(above(root, own_height.max(least))?);
         self.hang_below(&tree, own_height, &cells)
     }
 
@@ -182,7 +194,12 @@ impl<'a> Work<'a> {
         let child = self.fresh_draft(tree, height)?;
         let draft = self.drafts.get_mut(&child).expect("it was put there");
         let fits = cells.iter().enumerate().all(|(index, cell)| draft.insert(index, cell, 0));
-        assert!(fits, "what one page held fits in another");
+        if !fits {
+            return Err(Error::Damaged {
+                page: tree.root,
+                what: "it has more than fits in a page",
+            });
+        }
         let cell = self.child_cell_from(self.version, child, tree.is_record, None);
         let root = self.drafts.get_mut(&tree.root).expect("it is being changed");
         match root.insert(0, &cell, 0) {
@@ -205,7 +222,9 @@ impl<'a> Work<'a> {
         for (cell, dead) in &displaced.dead {
             fits &= history.add_dead(cell, usize::from(dead.rank), dead.end);
         }
-        assert!(fits, "what one page held fits in another");
+        if !fits {
+            return Err(Error::Damaged { page: root, what: "it has more than fits in a page" });
+        }
         history.set_floor(Version(0));
         let cell = self.child_cell_from(displaced.start, no, tree.is_record, None);
         let mut is_listed = self.list_dead(root, &cell, displaced.end);
@@ -223,7 +242,17 @@ impl<'a> Work<'a> {
     }
 }
 
+/// The height of a page above one of this height.
+fn above(no: PageNo, height: u8) -> Result<u8> {
+    let damaged = Error::Damaged { page: no, what: "the tree is too high" };
+    height.checked_add(1).ok_or(damaged)
+}
+
 impl Source for Work<'_> {
+    fn changes(&self) -> u64 {
+        self.changes
+    }
+
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
         if let Some(draft) = self.drafts.get(&no) {
             return Ok(PageRef::Draft(draft));

@@ -6,20 +6,22 @@
 //! If the lower part does not fit either, for want of free bytes, all cells move to fresh pages,
 //! and the page is left to older readers.
 
-use crate::page::cell::{self, Content};
+use crate::page::cell::{self, Content, Shape};
 use crate::page::slot::LIVE_BYTES;
 use crate::search::{Step, TreeRef};
 use crate::work::Work;
 use crate::{Error, PageNo, Result, Version};
 
 /// What a root keeps free, so that it can become an inner page in place: two children of an integer
-/// tree, a dead cell for what older readers need, and the directory.
-const ROOT_SPARE_BYTES: usize = 112;
+/// tree, two dead cells for what older readers need, and the directory.
+pub(super) const ROOT_SPARE_BYTES: usize = 112;
 
 /// New cells in place of the cells `from..to` of a page.
 pub struct Change {
     pub from: usize,
     pub to: usize,
+    /// It is meant for an inner page.
+    pub is_inner: bool,
     pub cells: Vec<Vec<u8>>,
 }
 
@@ -35,6 +37,14 @@ impl Work<'_> {
     /// Changes the page at the end of the path, and what stands above it as far as needed.
     pub(super) fn put(&mut self, tree: &TreeRef, path: &[Step], change: Change) -> Result<()> {
         let Some((step, above)) = path.split_last() else { return Ok(()) };
+        let is_inner = change.is_inner;
+        let draft = self.draft(step.no)?;
+        let is_meant = draft.tree == tree.id
+            && draft.shape() == Shape { is_record: tree.is_record, is_inner }
+            && change.to <= draft.len();
+        if !is_meant {
+            return Err(Error::Damaged { page: step.no, what: "it has two places in its tree" });
+        }
         if self.fits_in_place(step.no, above.is_empty(), &change)? {
             return Ok(());
         }
@@ -187,15 +197,21 @@ impl Work<'_> {
         all: Vec<Vec<u8>>,
     ) -> Result<()> {
         let capacity = self.draft(no)?.room();
+        let height_above = super::above(no, height)?;
         let mut children = Vec::new();
         for part in partition(&all, capacity, self.options.reserved_cells) {
             children.push(self.fill_fresh(tree, height, &all[part])?);
+        }
+        if let Some(first) = children.first_mut().filter(|first| first.is_leaf) {
+            // The first child's key says nothing, and nobody would free its pages.
+            let own = first.key.take();
+            self.drop_key(own, tree)?;
         }
         let cells: Vec<Vec<u8>> =
             children.iter().map(|child| self.cell_of(child, tree.is_record)).collect();
         let draft = self.draft(no)?;
         let before = draft.clone();
-        let displaced = draft.become_empty(height + 1);
+        let displaced = draft.become_empty(height_above);
         let fits = cells.iter().enumerate().all(|(index, cell)| draft.insert(index, cell, 0));
         if fits {
             return match displaced {
@@ -207,7 +223,7 @@ impl Work<'_> {
         if Work::is_fixed(no) {
             return Err(Error::Damaged { page: no, what: "a root that never moves is full" });
         }
-        let fresh = self.fresh_draft(tree, height + 1)?;
+        let fresh = self.fresh_draft(tree, height_above)?;
         let draft = self.drafts.get_mut(&fresh).expect("it was made a moment ago");
         for (index, cell) in cells.iter().enumerate() {
             assert!(draft.insert(index, cell, 0), "two children fit in a page");
@@ -242,12 +258,15 @@ impl Work<'_> {
             Some(_) => (step.index, step.index + 1),
             None => (step.index + 1, step.index + 1),
         };
-        self.put(tree, above, Change { from, to, cells })
+        self.put(tree, above, Change { from, to, is_inner: true, cells })
     }
 
     /// What stands behind the child in a parent's cell.
     fn key_bytes(&mut self, step: Step, tree: &TreeRef) -> Result<Vec<u8>> {
         let draft = self.draft(step.no)?;
+        if step.index >= draft.len() {
+            return Err(Error::Damaged { page: step.no, what: "it has two places in its tree" });
+        }
         let cell = draft.cell(step.index);
         let mut bytes = Vec::new();
         let key = (!tree.is_record).then_some(cell.key);

@@ -141,6 +141,8 @@ impl Work<'_> {
             .collect();
         own.into_iter().for_each(|index| slot::clear(&mut page, index));
         self.store.write_pages(&[(no, page)].into())?;
+        // A reader may have brought it into memory.
+        self.store.forget(no);
         self.spilled.insert(no, Expected::Without);
         Ok(())
     }

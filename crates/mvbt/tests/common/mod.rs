@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
+pub mod forge;
 pub mod model;
 
 use std::io;
@@ -49,6 +50,17 @@ impl Memory {
     /// The power fails after so many writes and flushes: nothing more is done.
     pub fn fail_after(&self, operations: usize) {
         self.0.lock().unwrap().fuel = Some(operations);
+    }
+
+    /// All bytes of the file.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().seen.clone()
+    }
+
+    /// A file with these bytes.
+    pub fn of(bytes: Vec<u8>) -> Memory {
+        let (seen, durable) = (bytes.clone(), bytes);
+        Memory(Arc::new(Mutex::new(State { seen, durable, ..State::default() })))
     }
 
     fn begin(&self) -> io::Result<MutexGuard<'_, State>> {
