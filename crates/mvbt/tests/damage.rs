@@ -25,7 +25,7 @@ fn varint(page: &[u8], at: &mut usize) -> Option<usize> {
     None
 }
 
-fn cell<'a>(page: &'a [u8], at: usize, is_record: bool, is_inner: bool) -> Option<&'a [u8]> {
+fn cell(page: &[u8], at: usize, is_record: bool, is_inner: bool) -> Option<&[u8]> {
     let mut to = at + if is_inner { 12 } else { 6 };
     let length = if is_record || !is_inner { varint(page, &mut to)? } else { 0 };
     if !is_record {
