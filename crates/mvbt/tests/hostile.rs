@@ -238,7 +238,6 @@ fn directories_that_contradict_each_other_are_no_panic() {
                     let _ = txn.commit();
                 }
             });
-            let () = ();
         }
     }
 }
