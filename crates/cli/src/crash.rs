@@ -1,11 +1,14 @@
-//! `oneflush crash`: SQLite on a simulated disk that loses power, through a strategy.
+//! `oneflush crash`: SQLite on a simulated disk that loses power, through a strategy. Or an engine
+//! of Oneflush alone.
 
+mod of_mvbt;
 mod text;
 
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -15,8 +18,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
 use oneflush_crashlab::{
     Case, Journal, Plan, Progress, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Workload,
+    mvbt,
 };
 use oneflush_vfs::StrategyKind;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::{Failure, output};
@@ -28,12 +33,16 @@ const EXAMPLES: &str = "Examples:
                                                   SQLite alone: it loses commits
   oneflush crash --strategy stock --sabotage no-flush
                                                   a lie that must be caught
+  oneflush crash --engine mvbt --states 1000000   a store without SQLite
   oneflush crash --replay crash-one-12ab.json     one failing case alone
 
 Ctrl-C ends the run and says what it has examined.
 
 Exit codes: 0 nothing found, 1 a violation (said with the way to repeat it) or
 interrupted, 2 wrong usage.";
+
+const SQLITE: &str = "sqlite";
+const MVBT: &str = "mvbt";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -42,9 +51,14 @@ pub struct Options {
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
     strategy: String,
 
+    /// What runs on the disk: SQLite, or a store of Oneflush alone
+    #[arg(long, value_name = "NAME", default_value = SQLITE,
+          value_parser = PossibleValuesParser::new([SQLITE, MVBT]))]
+    engine: String,
+
     /// Only this workload; may be given several times
     #[arg(long, value_name = "NAME")]
-    workload: Vec<Workload>,
+    workload: Vec<String>,
 
     /// Crash states to examine, in equal parts for the workloads
     #[arg(
@@ -107,7 +121,7 @@ pub struct Options {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["workload", "states", "seed", "strategy"]
+        conflicts_with_all = ["workload", "states", "seed", "strategy", "engine"]
     )]
     replay: Option<PathBuf>,
 
@@ -130,8 +144,23 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     oneflush_crashlab::register().map_err(Failure::failed)?;
     match &options.replay {
         Some(file) => replay(file, options.json),
+        None if options.engine == MVBT => of_mvbt::simulate(options),
         None => simulate(options),
     }
+}
+
+/// The workloads of an engine: those that are named, or all.
+fn workloads<W: FromStr<Err = String> + Copy>(
+    named: &[String],
+    all: &[W],
+) -> Result<Vec<W>, Failure> {
+    if named.is_empty() {
+        return Ok(all.to_vec());
+    }
+    let of = |word: &String| {
+        word.parse().map_err(|error| Failure::usage(format!("--workload: {error}")))
+    };
+    named.iter().map(of).collect()
 }
 
 fn replay(file: &Path, as_json: bool) -> Result<(), Failure> {
@@ -139,6 +168,9 @@ fn replay(file: &Path, as_json: bool) -> Result<(), Failure> {
         Failure::usage(format!("--replay {}: {error}", file.display()))
     };
     let recorded = std::fs::read(file).map_err(|error| bad(&error))?;
+    if let Ok(case) = serde_json::from_slice::<mvbt::Case>(&recorded) {
+        return of_mvbt::replay(&case, as_json);
+    }
     let case: Case = serde_json::from_slice(&recorded).map_err(|error| bad(&error))?;
     let verdict = case.replay();
     let mut text;
@@ -228,27 +260,31 @@ fn simulate(options: &Options) -> Result<(), Failure> {
     let all = options.workload.is_empty();
     let plan = Plan {
         setting,
-        workloads: if all { Workload::ALL.to_vec() } else { options.workload.clone() },
+        workloads: workloads(&options.workload, &Workload::ALL)?,
         states: options.states,
         fault_runs: options.faults.unwrap_or(options.states / 250),
         seed: options.seed,
         jobs: options.jobs.into(),
     };
-    let watcher = Watcher::new(&plan);
+    let watcher = Watcher::new(plan.states);
     interrupt::install().map_err(Failure::failed)?;
     let report = oneflush_crashlab::run(&plan, &|progress| {
         watcher.tell(progress);
         if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     watcher.done();
-    let saved = report.violation.as_deref().map(|case| save(case, options)).transpose()?;
+    let saved = report.violation.as_deref().map(|case| {
+        let name = format!("crash-{}-{:x}.json", case.script.workload, case.script.seed);
+        save(case, &case.message, &name, options)
+    });
+    let saved = saved.transpose()?;
     // What was found is said even where the result cannot be printed.
     let printed = output::print(&match &report.violation {
         _ if options.json => format!("{}\n", as_json(&plan, &report, saved.as_deref())),
-        None => text::table(&plan, &report),
+        None => text::table(&plan.setting, plan.seed, &report),
         Some(case) => format!(
             "{}\nviolation: workload {}, seed {}\n{}",
-            text::table(&plan, &report),
+            text::table(&plan.setting, plan.seed, &report),
             case.script.workload,
             case.script.seed,
             text::crashes(case)
@@ -294,14 +330,17 @@ fn command(plan: &Plan, all_workloads: bool) -> String {
     line
 }
 
-fn save(case: &Case, options: &Options) -> Result<PathBuf, Failure> {
-    let path =
-        options.out.join(format!("crash-{}-{:x}.json", case.script.workload, case.script.seed));
+fn save(
+    case: &impl Serialize,
+    message: &str,
+    name: &str,
+    options: &Options,
+) -> Result<PathBuf, Failure> {
+    let path = options.out.join(name);
     let write = || std::fs::write(&path, serde_json::to_vec(case)?);
     write().map_err(|error| {
         Failure::failed(format!(
-            "{}\n  and it could not be saved: --out: {}: {error}",
-            case.message,
+            "{message}\n  and it could not be saved: --out: {}: {error}",
             path.display()
         ))
     })?;
@@ -338,9 +377,9 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(plan: &Plan) -> Watcher {
+    fn new(states: u64) -> Watcher {
         let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(plan.states);
+            let bar = ProgressBar::new(states);
             // The template is constant; were it wrong, the default bar would do.
             if let Ok(style) = ProgressStyle::with_template(
                 "{bar:30} {pos}/{len} {msg}  {elapsed}, about {eta} left",
@@ -350,13 +389,7 @@ impl Watcher {
             bar
         });
         let now = Instant::now();
-        Watcher {
-            bar,
-            states: plan.states,
-            began: now,
-            told: Mutex::new(now),
-            most: AtomicU64::new(0),
-        }
+        Watcher { bar, states, began: now, told: Mutex::new(now), most: AtomicU64::new(0) }
     }
 
     fn tell(&self, progress: Progress) {

@@ -35,6 +35,27 @@ fn a_clean_run_says_what_was_examined() {
 }
 
 #[test]
+fn an_engine_without_sqlite_runs_its_own_workloads() {
+    let sandbox = Sandbox::new();
+    let arguments = ["crash", "--engine", "mvbt", "--states", "300"];
+    let output =
+        sandbox.oneflush().args(arguments).args(["--workload", "readers"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for part in ["mvbt; seed 1", "readers", "torn at 512 B", "no violation"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let output =
+        sandbox.oneflush().args(arguments).args(["--workload", "vacuum", "--json"]).output();
+    let output = output.unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("workload \"vacuum\" of mvbt is not known"), "{message}");
+    let output = sandbox.oneflush().args(arguments).args(["--journal", "wal"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn a_violation_is_exit_code_1_and_its_file_replays_alone() {
     let sandbox = Sandbox::new();
     let arguments =

@@ -40,16 +40,17 @@ pub struct Case {
     pub crashes: Vec<Crash>,
 }
 
+/// A recording as it stands in a file.
 #[derive(Clone, Serialize, Deserialize)]
-struct Recorded {
+pub(crate) struct Recorded {
     initial: BTreeMap<String, Data>,
-    beginning: Vec<Found>,
-    files: Vec<String>,
-    log: Vec<Op>,
+    pub beginning: Vec<Found>,
+    pub files: Vec<String>,
+    pub log: Vec<Op>,
 }
 
 impl Recorded {
-    fn of(recording: &Recording) -> Recorded {
+    pub fn of(recording: &Recording) -> Recorded {
         let data = |content: &Content| Data(content.to_bytes().into());
         Recorded {
             initial: recording
@@ -64,7 +65,7 @@ impl Recorded {
         }
     }
 
-    fn initial(&self) -> Image {
+    pub fn initial(&self) -> Image {
         let content = |data: &Data| Content::from_bytes(&data.0);
         Image {
             files: self.initial.iter().map(|(name, data)| (name.clone(), content(data))).collect(),

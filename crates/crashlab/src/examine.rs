@@ -14,9 +14,11 @@ use rusqlite::ErrorCode;
 
 use crate::act::Machine;
 use crate::content::Image;
+use crate::explore::Subject;
 use crate::log::Op;
 use crate::model::{Found, find};
 use crate::setting::{SQLITE_ALONE, Setting};
+use crate::state::Choice;
 use crate::vfs::Mounted;
 
 /// SQLite's random numbers belong to the whole process. A recording by seed has them for itself.
@@ -32,6 +34,25 @@ pub struct Recovery {
 /// the same.
 #[derive(Default)]
 pub struct Settled(RefCell<HashMap<u64, Vec<Found>>>);
+
+impl Subject for Setting {
+    fn examine(
+        &self,
+        image: &Image,
+        files: &[String],
+        settled: &Settled,
+    ) -> Result<Recovery, String> {
+        examine(image, self, files, settled)
+    }
+
+    fn stands(&self, _: &Choice) -> bool {
+        true
+    }
+
+    fn has_slots(&self) -> bool {
+        Setting::has_slots(self)
+    }
+}
 
 /// Examines a state. An error says what is wrong with it, whatever the oracle allows.
 pub fn examine(

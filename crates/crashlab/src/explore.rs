@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Image;
-use crate::examine::{Settled, examine};
+use crate::examine::{Recovery, Settled};
 use crate::log::{Mark, Op};
 use crate::loss::Losses;
 use crate::mix::{mix, mix2};
@@ -98,9 +98,27 @@ impl Seen {
     }
 }
 
+/// What runs on the disk, as far as an exploration asks.
+pub(crate) trait Subject {
+    /// Examines a state. An error says what is wrong with it, whatever the oracle allows.
+    fn examine(
+        &self,
+        image: &Image,
+        files: &[String],
+        settled: &Settled,
+    ) -> Result<Recovery, String>;
+
+    /// False: the subject does not claim to stand such a loss of power.
+    fn stands(&self, choice: &Choice) -> bool;
+
+    /// The log has slots, whose losses are counted.
+    fn has_slots(&self) -> bool;
+}
+
 /// What one exploration works with.
-pub struct Explorer<'a> {
-    pub(crate) setting: &'a Setting,
+#[expect(private_bounds, reason = "nobody else has a subject of their own")]
+pub struct Explorer<'a, S: Subject = Setting> {
+    pub(crate) setting: &'a S,
     seed: u64,
     /// The number of states that is enough. Beyond it choices are left out by seed, evenly over the
     /// log.
@@ -141,14 +159,15 @@ fn is_sync(op: Option<&Op>) -> bool {
     )
 }
 
-impl<'a> Explorer<'a> {
+#[expect(private_bounds, reason = "nobody else has a subject of their own")]
+impl<'a, S: Subject> Explorer<'a, S> {
     pub fn new(
-        setting: &'a Setting,
+        setting: &'a S,
         seed: u64,
         enough: u64,
         seen: &'a Seen,
         go_on: &'a dyn Fn(&Counts) -> bool,
-    ) -> Explorer<'a> {
+    ) -> Explorer<'a, S> {
         Explorer { setting, seed, enough, seen, go_on, settled: Settled::default() }
     }
 
@@ -176,7 +195,8 @@ impl<'a> Explorer<'a> {
                 let place = Moment::new(&timeline);
                 let seed = mix2(self.seed, mix2(after as u64, reading as u64));
                 let mut rng = fastrand::Rng::with_seed(mix(seed));
-                for choice in place.choices(seed, is_sync(recording.log.get(after)), share) {
+                let choices = place.choices(seed, is_sync(recording.log.get(after)), share);
+                for choice in choices.into_iter().filter(|choice| self.setting.stands(choice)) {
                     let image = place.image(&choice);
                     let hash = image.hash();
                     let crash = Crash { reading, after, choice };
@@ -185,10 +205,10 @@ impl<'a> Explorer<'a> {
                         self.judge(&allowed, found, &crash)?;
                         continue;
                     }
-                    let recovery =
-                        examine(&image, self.setting, &recording.files, &self.settled).map_err(
-                            |message| Violation { message, crashes: vec![crash.clone()] },
-                        )?;
+                    let recovery = self
+                        .setting
+                        .examine(&image, &recording.files, &self.settled)
+                        .map_err(|message| Violation { message, crashes: vec![crash.clone()] })?;
                     self.judge(&allowed, &recovery.found, &crash)?;
                     match self.seen.is_new(hash) {
                         true => {
@@ -249,10 +269,12 @@ impl<'a> Explorer<'a> {
                 }
                 done = after;
                 let place = Moment::new(&timeline);
-                let choice = place.draw(&mut rng);
+                let choice = self.draw(&place, &mut rng);
                 let image = place.image(&choice);
                 let crash = Crash { reading, after, choice };
-                let recovery = examine(&image, self.setting, &recording.files, &self.settled)
+                let recovery = self
+                    .setting
+                    .examine(&image, &recording.files, &self.settled)
                     .map_err(|message| Violation { message, crashes: vec![crash.clone()] })?;
                 self.judge(&allowed, &recovery.found, &crash)?;
                 match self.seen.is_new(image.hash()) {
@@ -262,6 +284,15 @@ impl<'a> Explorer<'a> {
             }
         }
         Ok(counts)
+    }
+
+    fn draw(&self, place: &Moment<'_>, rng: &mut fastrand::Rng) -> Choice {
+        loop {
+            let choice = place.draw(rng);
+            if self.setting.stands(&choice) {
+                return choice;
+            }
+        }
     }
 
     fn judge(
@@ -296,7 +327,7 @@ impl<'a> Explorer<'a> {
         self.enough as f64 / choices.max(1) as f64
     }
 
-    /// Power is lost again while SQLite recovers, at some moments by seed. What the first recovery
+    /// Power is lost again during a recovery, at some moments by seed. What the first recovery
     /// found must stay.
     fn crash_in_recovery(
         &self,
@@ -319,7 +350,7 @@ impl<'a> Explorer<'a> {
                 above.log[done..after].iter().for_each(|op| timeline.apply(op));
                 done = after;
                 let place = Moment::new(&timeline);
-                let choice = place.draw(rng);
+                let choice = self.draw(&place, rng);
                 let image = place.image(&choice);
                 let hash = image.hash();
                 if !self.seen.is_new(hash) {
@@ -330,7 +361,7 @@ impl<'a> Explorer<'a> {
                 let crashes = [crashes, std::slice::from_ref(&crash)].concat();
                 let violation = |message| Box::new(Violation { message, crashes: crashes.clone() });
                 let recovery =
-                    examine(&image, self.setting, files, &self.settled).map_err(violation)?;
+                    self.setting.examine(&image, files, &self.settled).map_err(violation)?;
                 if let Some(message) = Allowed::from(above.found).objection(&recovery.found) {
                     return Err(violation(format!("after a crash in recovery: {message}")));
                 }

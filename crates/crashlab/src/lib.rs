@@ -58,6 +58,7 @@ mod loss;
 mod matrix;
 mod mix;
 mod model;
+pub mod mvbt;
 mod record;
 mod run;
 mod sabotage;

@@ -56,16 +56,17 @@ pub struct Faults {
     pub states: u64,
 }
 
-pub struct Report {
+/// `C`: a failing case.
+pub struct Report<C = Case> {
     pub workloads: BTreeMap<&'static str, WorkloadReport>,
     pub elapsed: Duration,
     /// The watcher has ended the run before its time.
     pub interrupted: bool,
     /// The first violation; it ends the run.
-    pub violation: Option<Box<Case>>,
+    pub violation: Option<Box<C>>,
 }
 
-impl Report {
+impl<C> Report<C> {
     pub fn total(&self) -> WorkloadReport {
         let mut total = WorkloadReport::default();
         for report in self.workloads.values() {
@@ -86,8 +87,8 @@ impl Report {
 
 /// No case may take more than this part of its workload's states, nor more than
 /// [`STATES_A_CASE_MAX`]. What only some histories show needs many of them.
-const CASES_MIN: u64 = 3;
-const STATES_A_CASE_MAX: u64 = 5000;
+pub(crate) const CASES_MIN: u64 = 3;
+pub(crate) const STATES_A_CASE_MAX: u64 = 5000;
 
 /// The runs with faults are of at least this many histories of each workload.
 const FAULT_HISTORIES_MIN: u64 = 8;

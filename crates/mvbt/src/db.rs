@@ -10,6 +10,7 @@ use crate::anchor::{self, Anchor};
 use crate::check::{Check, Order, Report};
 use crate::cursor::Cursor;
 use crate::layout::{self, BLOCK_BYTES};
+use crate::mutant::{self, Mutant};
 use crate::options::Options;
 use crate::page::draft::Draft;
 use crate::readers::Readers;
@@ -337,6 +338,9 @@ impl<'db> WriteTransaction<'db> {
         if anchor.voids.len() > anchor::VOIDS_MAX / 2 {
             scrub::forget_void_directories(store, &anchor)?;
             anchor.voids.clear();
+        }
+        if mutant::is(Mutant::RollbackNotVoid) {
+            anchor.voids.clone_from(&self.writer.anchor.voids);
         }
         store.write_anchor(&anchor)?;
         *store.voids.write() = anchor.voids();

@@ -31,6 +31,10 @@ mod db;
 mod error;
 mod ids;
 mod layout;
+#[cfg(feature = "mutants")]
+pub mod mutant;
+#[cfg(not(feature = "mutants"))]
+mod mutant;
 mod options;
 mod page;
 mod payload;

@@ -8,6 +8,7 @@ use oneflush_blocklog::Storage;
 use crate::anchor::{Anchor, FORMAT, MAGIC};
 use crate::bytes::get_u32;
 use crate::layout::{self, BLOCK_BYTES, RING_BLOCKS};
+use crate::mutant::{self, Mutant};
 use crate::page::overflow;
 use crate::page::slot::{self, Slot};
 use crate::ring::{CommitBlock, Expected};
@@ -15,7 +16,7 @@ use crate::store::Store;
 use crate::{Error, PageNo, Result, Version};
 
 /// So many versions are reserved at once. A crash wastes them.
-pub const RESERVED: u64 = 1 << 20;
+const RESERVED: u64 = 1 << 20;
 
 /// The newer of the anchors that are whole.
 pub fn newest_anchor(storage: &dyn Storage, path: &Path) -> Result<Anchor> {
@@ -71,13 +72,20 @@ pub fn recover(store: &Store, before: &Anchor) -> Result<Recovered> {
     let mut anchor = reopened(before);
     if !before.is_closed {
         // What a dead process wrote may be in the device's cache alone.
-        store.flush()?;
+        if !mutant::is(Mutant::RecoveryUnflushed) {
+            store.flush()?;
+        }
         let complete = newest_complete(store, before)?;
         let mut voids = before.voids();
         if complete < before.reserved {
             voids.add(complete.next(), before.reserved);
         }
-        anchor.voids = voids.intervals().to_vec();
+        if !mutant::is(Mutant::VoidsUnwritten) {
+            anchor.voids = voids.intervals().to_vec();
+        }
+        if mutant::is(Mutant::VersionsReused) {
+            return Ok(Recovered { anchor, current: complete });
+        }
     }
     Ok(Recovered { anchor, current: before.reserved })
 }
@@ -97,6 +105,9 @@ pub fn reopened(before: &Anchor) -> Anchor {
 
 /// No version is [`Version::MAX`], which says that a cell lives.
 pub fn reserved_above(reserved: Version) -> Version {
+    if mutant::is(Mutant::ReservedNotRaised) {
+        return reserved;
+    }
     Version((reserved.0 + RESERVED).min(Version::MAX.0 - 1)).max(reserved)
 }
 
@@ -116,7 +127,7 @@ fn newest_complete(store: &Store, anchor: &Anchor) -> Result<Version> {
     }
     blocks.sort_unstable_by_key(|block| block.version);
     let Some(newest) = blocks.pop() else { return Ok(anchor.settled) };
-    if is_complete(store, &newest)? {
+    if mutant::is(Mutant::BlockUnchecked) || is_complete(store, &newest)? {
         return Ok(newest.version);
     }
     // The one before was flushed before the newest was begun.
@@ -151,6 +162,9 @@ fn is_there(store: &Store, version: Version, no: PageNo, expected: Expected) -> 
     }
     Ok(match expected {
         _ if found.iter().any(|&(one, _)| one > version) => true,
+        Expected::Checksum(_) if mutant::is(Mutant::ChecksumsUnlisted) => {
+            found.iter().any(|&(one, _)| one == version)
+        }
         Expected::Checksum(checksum) => found.contains(&(version, checksum)),
         Expected::Without => found.iter().all(|&(one, _)| one != version),
     })

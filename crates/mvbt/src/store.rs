@@ -248,8 +248,8 @@ impl Store {
         Ok((buffer, from))
     }
 
-    /// Makes the file long enough for so many pages, and for some more. Durable with the next
-    /// flush.
+    /// Makes the file long enough for so many pages, and for some more. Durable when
+    /// this returns.
     pub fn grow(&self, pages: u64) -> Result<()> {
         self.check_usable()?;
         let least = self.place(PageNo(pages + 1))?;
@@ -269,6 +269,8 @@ impl Store {
         if is_full(&made) {
             return made.map_err(self.failed("make it longer"));
         }
-        self.poison(made, "make it longer")
+        self.poison(made, "make it longer")?;
+        // A whole transaction may count pages that it has not written.
+        self.flush()
     }
 }

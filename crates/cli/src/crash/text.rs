@@ -1,16 +1,17 @@
 //! The result of a run for a terminal of 80 columns, and a failing case in words. What was not done
 //! has no line.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use oneflush_crashlab::{
-    Case, Fault, Loss, Occurrence, Plan, Reading, Report, Tear, WorkloadReport,
+    Case, Crash, Fault, Loss, Occurrence, Reading, Report, Tear, WorkloadReport,
 };
 
 const WIDTH: usize = 80;
 
-pub fn table(plan: &Plan, report: &Report) -> String {
-    let mut out = format!("{}; seed {}\n", plan.setting, plan.seed);
+/// `subject`: what ran on the disk.
+pub fn table<C>(subject: &dyn Display, seed: u64, report: &Report<C>) -> String {
+    let mut out = format!("{subject}; seed {seed}\n");
     let total = report.total();
     if total.cases > 0 || total.faults.cells > 0 {
         out.push('\n');
@@ -41,7 +42,7 @@ pub fn table(plan: &Plan, report: &Report) -> String {
     out
 }
 
-fn workloads(out: &mut String, report: &Report, total: &WorkloadReport) {
+fn workloads<C>(out: &mut String, report: &Report<C>, total: &WorkloadReport) {
     let name_width = report
         .workloads
         .keys()
@@ -108,13 +109,18 @@ pub fn crashes(case: &Case) -> String {
             "  {fault} {lasting}, at the operation number {at} that it can strike; then: {then}"
         );
     }
-    for (depth, crash) in case.crashes.iter().enumerate() {
-        let place = if depth == 0 { "in the run" } else { "in the recovery" };
-        let (after, what, reading) = (crash.after, case.describe(depth), crash.reading.name());
-        let _ = writeln!(out, "  power lost {place} after operation {after}, {reading}, {what}");
-    }
+    losses(&mut out, &case.crashes, &|depth| case.describe(depth));
     let _ = writeln!(out, "  {}", case.message);
     out
+}
+
+/// `describe`: what a crash does to the operations in flight.
+pub fn losses(out: &mut String, crashes: &[Crash], describe: &dyn Fn(usize) -> String) {
+    for (depth, crash) in crashes.iter().enumerate() {
+        let place = if depth == 0 { "in the run" } else { "in the recovery" };
+        let (after, what, reading) = (crash.after, describe(depth), crash.reading.name());
+        let _ = writeln!(out, "  power lost {place} after operation {after}, {reading}, {what}");
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The simulator is tested by broken variants of `eager`, `waldio` and `maw`. Each must be caught
+//! The simulator is tested by broken variants of `eager`, `waldio`, `maw` and the engine `mvbt`.
+//! Each must be caught
 //! by a state that must not be, and not by a panic.
 //!
 //! What a lie between strategy and disk can break is in `controls.rs`. A variant breaks all of this
@@ -68,6 +69,7 @@ impl Mutant {
 
 mod of_eager;
 mod of_maw;
+mod of_mvbt;
 mod of_waldio;
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);

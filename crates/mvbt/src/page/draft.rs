@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use oneflush_blocklog::Uuid;
 
+use crate::mutant::{self, Mutant};
 use crate::page::HEADER_BYTES;
 use crate::page::cell::{self, Cell, Shape};
 use crate::page::gaps::Gaps;
@@ -277,8 +278,8 @@ impl Draft {
     fn end(&mut self, index: usize) {
         self.is_changed = true;
         let place = self.live.remove(index);
-        let is_new =
-            self.kept.as_ref().is_none_or(|kept| kept.cells.binary_search(&place).is_err());
+        let is_new = mutant::is(Mutant::CollectedEarly)
+            || self.kept.as_ref().is_none_or(|kept| kept.cells.binary_search(&place).is_err());
         let after = self.dead.partition_point(|dead| usize::from(dead.rank) <= index);
         self.dead[after..].iter_mut().for_each(|dead| dead.rank -= 1);
         if is_new {
@@ -374,6 +375,9 @@ impl Draft {
             crate::bytes::push_u48(&mut directory, end.0);
         }
         self.bytes[at..at + directory_bytes].copy_from_slice(&directory);
+        if mutant::is(Mutant::CoveredByteChanged) {
+            self.bytes[12] = version.0 as u8;
+        }
         if self.kept.is_none() {
             slot::clear(&mut self.bytes, 1 - self.slot);
         }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use crate::anchor;
+use crate::mutant::{self, Mutant};
 use crate::search::Probe;
 use crate::work::catalog::{FREE_TREE, page_count};
 use crate::work::{CATALOG, Work};
@@ -84,7 +85,7 @@ impl Pool {
     /// The pool of the next transaction, after this one is durable. `listed`: the pages of its
     /// commit block.
     pub fn after_commit(mut self, version: Version, listed: Option<Vec<PageNo>>) -> Pool {
-        if let Some(listed) = listed {
+        if let Some(listed) = listed.filter(|_| !mutant::is(Mutant::HeldReused)) {
             self.held = Arc::new(listed.into_iter().collect());
         }
         let pages = std::mem::take(&mut self.freed_now);
@@ -199,7 +200,7 @@ impl Work<'_> {
         }
         // A savepoint may bring back what is in the file.
         let is_needed = self.spilled.contains_key(&no) && self.savepoint_count() > 0;
-        if !is_needed && self.fresh.remove(&no) {
+        if mutant::is(Mutant::FreedReused) || (!is_needed && self.fresh.remove(&no)) {
             self.spilled.remove(&no);
             self.pool.fresh.push(no);
         } else {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::mutant::{self, Mutant};
 use crate::page::image::Image;
 use crate::page::slot::Slot;
 use crate::ring::{CommitBlock, Expected, PAGES_MAX};
@@ -37,7 +38,8 @@ impl Work<'_> {
         if count == 0 && self.spilled.is_empty() {
             return Ok(Committed { pool: self.pool, wrote: false, used_ring: false });
         }
-        let is_single = count == 1 && self.fresh.is_empty() && self.spilled.is_empty();
+        let is_alone = self.spilled.is_empty() || mutant::is(Mutant::EarlyPagesForgotten);
+        let is_single = count == 1 && self.fresh.is_empty() && is_alone;
         let finished = self.finish(!is_single);
         let version = self.version;
         let mut listed = None;
@@ -52,12 +54,16 @@ impl Work<'_> {
             let mut pages: Vec<(PageNo, Expected)> = all.into_iter().collect();
             if pages.len() > PAGES_MAX {
                 // I11: the list says that all of them are there.
-                self.store.flush()?;
+                if !mutant::is(Mutant::LargeUnflushed) {
+                    self.store.flush()?;
+                }
                 pages.clear();
             }
             listed = Some(pages.iter().map(|&(no, _)| no).collect());
             self.store.write_commit_block(&CommitBlock { version, pages }, ring)?;
-            self.store.flush()?;
+            if !mutant::is(Mutant::CommitUnflushed) {
+                self.store.flush()?;
+            }
         }
         self.publish(finished)?;
         let pool = self.pool.after_commit(version, listed);

@@ -1,0 +1,128 @@
+//! `oneflush crash --engine mvbt`: the engine alone on the disk.
+
+use std::ops::ControlFlow;
+
+use oneflush_bench::interrupt;
+use oneflush_crashlab::mvbt::{self, Case, Plan, Report, Workload};
+use serde_json::json;
+
+use super::{MVBT, Options, Watcher, check_out, save, text, workloads};
+use crate::{Failure, output};
+
+/// Options that mean nothing without SQLite.
+fn refuse_those_of_sqlite(options: &Options) -> Result<(), Failure> {
+    let given = [
+        ("--strategy", options.strategy != "auto"),
+        ("--faults", options.faults.is_some_and(|faults| faults > 0)),
+        ("--journal", options.journal.is_some()),
+        ("--synchronous", options.synchronous.is_some()),
+        ("--uri", !options.uri.is_empty()),
+        ("--sabotage", options.sabotage != "none"),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((name, _)) => Err(Failure::usage(format!(
+            "{name} is for SQLite; --engine {MVBT} has workloads, states, a seed and jobs"
+        ))),
+    }
+}
+
+pub fn simulate(options: &Options) -> Result<(), Failure> {
+    refuse_those_of_sqlite(options)?;
+    check_out(&options.out).map_err(Failure::usage)?;
+    let plan = Plan {
+        workloads: workloads(&options.workload, &Workload::ALL)?,
+        states: options.states,
+        seed: options.seed,
+        jobs: options.jobs.into(),
+    };
+    let watcher = Watcher::new(plan.states);
+    interrupt::install().map_err(Failure::failed)?;
+    let report = mvbt::run(&plan, &|progress| {
+        watcher.tell(progress);
+        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    watcher.done();
+    let saved = report.violation.as_deref().map(|case| {
+        let name = format!("crash-{MVBT}-{}-{:x}.json", case.script.workload, case.script.seed);
+        save(case, &case.message, &name, options)
+    });
+    let saved = saved.transpose()?;
+    let printed = output::print(&match &report.violation {
+        _ if options.json => {
+            format!("{}\n", as_json(&plan, &report, saved.as_ref().map(|path| path.display())))
+        }
+        None => text::table(&MVBT, plan.seed, &report),
+        Some(case) => {
+            let table = text::table(&MVBT, plan.seed, &report);
+            format!("{table}\nviolation: {}", described(case))
+        }
+    });
+    let (Some(case), Some(saved)) = (&report.violation, saved) else {
+        return match report.interrupted {
+            true => Err(Failure::failed("interrupted before all states were examined")),
+            false => printed,
+        };
+    };
+    Err(Failure::failed(format!(
+        "{}\n  this case alone: oneflush crash --replay {}\n  the whole run:   {}",
+        case.message,
+        saved.display(),
+        command(&plan, &options.workload)
+    )))
+}
+
+pub fn replay(case: &Case, as_json: bool) -> Result<(), Failure> {
+    let verdict = case.replay();
+    let text = match as_json {
+        true => {
+            let said = json!({
+                "violation": verdict, "recorded": case.message, "crashes": case.crashes,
+            });
+            format!("{said}\n")
+        }
+        false => {
+            let is_mended = verdict.is_none();
+            let mended = format!("nothing is wrong any more (it was: {})\n", case.message);
+            format!("{MVBT}; {}{}", described(case), if is_mended { &mended } else { "" })
+        }
+    };
+    let printed = output::print(&text);
+    verdict.map_or(printed, |message| Err(Failure::failed(message)))
+}
+
+fn described(case: &Case) -> String {
+    let mut out = format!("workload {}, seed {}\n", case.script.workload, case.script.seed);
+    text::losses(&mut out, &case.crashes, &|depth| case.describe(depth));
+    out + &format!("  {}\n", case.message)
+}
+
+/// The command line that repeats a run.
+fn command(plan: &Plan, named: &[String]) -> String {
+    let line =
+        format!("oneflush crash --engine {MVBT} --states {} --seed {}", plan.states, plan.seed);
+    named.iter().fold(line, |line, workload| line + &format!(" --workload {workload}"))
+}
+
+fn as_json(
+    plan: &Plan,
+    report: &Report,
+    saved: Option<impl std::fmt::Display>,
+) -> serde_json::Value {
+    json!({
+        "engine": MVBT,
+        "seed": plan.seed,
+        "jobs": plan.jobs,
+        "elapsed_s": report.elapsed.as_secs_f64(),
+        "interrupted": report.interrupted,
+        "workloads": report.workloads,
+        "total": report.total(),
+        "violation": report.violation.as_deref().map(|case| json!({
+            "message": case.message,
+            "workload": case.script.workload,
+            "seed": case.script.seed,
+            "crashes": case.crashes,
+            "replay": saved.map(|saved| saved.to_string()),
+        })),
+    })
+}

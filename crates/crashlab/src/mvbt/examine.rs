@@ -1,0 +1,159 @@
+//! What the engine makes of a disk after a loss of power.
+
+use std::collections::HashMap;
+
+use fastrand::Rng;
+use oneflush_mvbt::{Database, Options, TreeId};
+
+use crate::content::Image;
+use crate::examine::{Recovery, Settled};
+use crate::explore::Subject;
+use crate::log::{Mark, Op};
+use crate::model::Found;
+use crate::mvbt::model::Model;
+use crate::mvbt::plan::Act;
+use crate::mvbt::record::{open, unpanicked};
+use crate::mvbt::script::Script;
+use crate::mvbt::storage::DiskFile;
+use crate::state::{Choice, Tear};
+
+/// Keys that no script uses.
+const LATER_KEY: i64 = 1 << 40;
+
+/// The engine says that a sector is whole.
+pub fn stands(choice: &Choice) -> bool {
+    choice.tear != Tear::Garbled
+}
+
+/// The engine, and the states that a recording has begun.
+pub struct Engine {
+    options: Options,
+    orders: HashMap<u64, u32>,
+}
+
+impl Engine {
+    pub fn new(script: &Script, beginning: &[Found], log: &[Op]) -> Engine {
+        let begun = log.iter().filter_map(|op| match op {
+            Op::Mark(Mark::Begun { order, digest, .. }) => Some((*digest, *order)),
+            _ => None,
+        });
+        let beginning = beginning.iter().map(|found| (found.digest, found.order));
+        Engine { options: script.options(), orders: beginning.chain(begun).collect() }
+    }
+
+    fn open(&self, file: &DiskFile) -> Result<Database, String> {
+        open(file, &self.options).map_err(|error| format!("open: {error}"))
+    }
+
+    fn look(&self, file: &DiskFile) -> Result<(Database, Model), String> {
+        let db = self.open(file)?;
+        is_sound(&db)?;
+        let model = Model::read(&db.begin_read()).map_err(|error| error.to_string())?;
+        Ok((db, model))
+    }
+
+    fn found(&self, model: &Model) -> Result<Found, String> {
+        let digest = model.digest();
+        let order = self.orders.get(&digest).copied();
+        order.map(|order| Found { order, digest }).ok_or_else(|| {
+            let Model { integers, records, .. } = model;
+            format!(
+                "a part of a transaction is there or missing: no commit has {} cells in {} trees \
+                    like these",
+                model.cells(),
+                integers.len() + records.len()
+            )
+        })
+    }
+
+    fn examined(&self, image: &Image) -> Result<Recovery, String> {
+        let file = DiskFile::open(image)?;
+        let (db, model) = self.look(&file)?;
+        let found = self.found(&model)?;
+        // A writer's beginning ends the recovery.
+        let begun = db.begin_write().and_then(|txn| txn.rollback());
+        begun.map_err(|error| format!("begin: {error}"))?;
+        drop(db);
+        let log = file.take_log();
+        let second = |message| format!("second recovery: {message}");
+        let (db, again) = self.look(&file).map_err(second)?;
+        if again.digest() != found.digest {
+            return Err("the second recovery found another state than the first".to_owned());
+        }
+        let went_on = go_on(&db, again, found.digest)
+            .map_err(|message| format!("transactions after recovery: {message}"))?;
+        drop(db);
+        let third = |message| format!("after more transactions: {message}");
+        let (_, model) = self.look(&file).map_err(third)?;
+        if model.digest() != went_on.digest() {
+            return Err(third("they are not there, or not all of them".to_owned()));
+        }
+        Ok(Recovery { found: vec![found], log })
+    }
+}
+
+impl Subject for Engine {
+    fn examine(&self, image: &Image, _: &[String], _: &Settled) -> Result<Recovery, String> {
+        unpanicked(|| self.examined(image))
+    }
+
+    fn stands(&self, choice: &Choice) -> bool {
+        stands(choice)
+    }
+
+    fn has_slots(&self) -> bool {
+        false
+    }
+}
+
+fn is_sound(db: &Database) -> Result<(), String> {
+    let order = |one: &[u8], other: &[u8]| one.cmp(other);
+    let report = db.check(Some(&order)).map_err(|error| format!("check: {error}"))?;
+    match report.faults.first() {
+        None => Ok(()),
+        Some(fault) => Err(format!("check: {fault}")),
+    }
+}
+
+/// One transaction of several pages, and one of a single one.
+fn go_on(db: &Database, mut model: Model, seed: u64) -> Result<Model, String> {
+    let mut rng = Rng::with_seed(seed);
+    for is_single in [false, true] {
+        let acts = later_acts(&model, is_single, &mut rng);
+        if acts.is_empty() {
+            continue;
+        }
+        let mut txn = db.begin_write().map_err(|error| error.to_string())?;
+        for act in acts {
+            act.run(&mut txn).map_err(|error| error.to_string())??;
+            model.apply(&act);
+        }
+        txn.commit().map_err(|error| error.to_string())?;
+    }
+    Ok(model)
+}
+
+fn later_acts(model: &Model, is_single: bool, rng: &mut Rng) -> Vec<Act> {
+    let mut acts = Vec::new();
+    let put = |tree: &TreeId, key, rng: &mut Rng| {
+        let payload = vec![rng.u8(..); rng.usize(1..30)];
+        Act::Insert { tree: *tree, key, payload }
+    };
+    for (tree, rows) in &model.integers {
+        let key = rows.range(rng.i64(-500..500)..).next().map_or(LATER_KEY, |(key, _)| *key);
+        acts.push(put(tree, key, rng));
+        if !is_single {
+            acts.push(put(tree, LATER_KEY, rng));
+        }
+    }
+    if !is_single {
+        for tree in model.records.keys() {
+            acts.push(Act::InsertRecord { tree: *tree, record: vec![255; 20] });
+        }
+        acts.push(Act::SetMeta { value: rng.u32(..) });
+    }
+    if is_single {
+        acts.truncate(1);
+    }
+    acts
+}
