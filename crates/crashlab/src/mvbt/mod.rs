@@ -1,7 +1,7 @@
 //! The engine `mvbt` on the simulated disk, without SQLite.
 //!
 //! Disk, timeline, choices and oracle are those of the strategies. Only what runs on the disk is
-//! another: a [`Script`] of this module, and the engine on a [`DiskFile`](storage::DiskFile).
+//! another: a [`Script`] of this module, and the engine on a file of that disk (`storage.rs`).
 //!
 //! **What is left out.** No sector in flight is garbled. docs/mvbt-format.md says that a sector is
 //! whole: the page's only copy is in it. Space that a file gained may hold garbage, as ever. There
