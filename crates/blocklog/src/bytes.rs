@@ -1,17 +1,17 @@
 //! Little-endian numbers at fixed offsets. Callers give offsets inside the slice, as constants.
 
-pub(crate) fn get_u16(bytes: &[u8], at: usize) -> u16 {
+pub fn get_u16(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(*bytes[at..].first_chunk().expect("two bytes"))
 }
 
-pub(crate) fn get_u32(bytes: &[u8], at: usize) -> u32 {
+pub fn get_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"))
 }
 
-pub(crate) fn get_u64(bytes: &[u8], at: usize) -> u64 {
+pub fn get_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("eight bytes"))
 }
 
-pub(crate) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+pub fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }

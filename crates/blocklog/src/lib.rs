@@ -46,7 +46,8 @@
 
 mod aligned;
 pub mod belonging;
-mod bytes;
+#[doc(hidden)]
+pub mod bytes;
 pub mod delta;
 mod direct;
 mod error;

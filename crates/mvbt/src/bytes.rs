@@ -1,23 +1,9 @@
 //! Little-endian numbers at fixed offsets, and numbers in as few bytes as they need (LEB128).
 
-pub fn get_u16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(*bytes[at..].first_chunk().expect("two bytes"))
-}
-
-pub fn get_u32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"))
-}
+pub use oneflush_blocklog::bytes::{get_u16, get_u32, get_u64, put};
 
 pub fn get_u48(bytes: &[u8], at: usize) -> u64 {
     u64::from(get_u32(bytes, at)) | u64::from(get_u16(bytes, at + 4)) << 32
-}
-
-pub fn get_u64(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(*bytes[at..].first_chunk().expect("eight bytes"))
-}
-
-pub fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    bytes[at..at + value.len()].copy_from_slice(value);
 }
 
 pub fn put_u48(bytes: &mut [u8], at: usize, value: u64) {
