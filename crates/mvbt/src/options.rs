@@ -1,7 +1,5 @@
 //! Options of a database. Those of the paper are switches, so that its figures can be repeated.
 
-use std::time::Duration;
-
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
@@ -18,15 +16,8 @@ pub struct Options {
     pub lazy_split: bool,
     /// Buffer cells (paper, section 4.3): an insert leaves room for so many cells of its size.
     pub reserved_cells: usize,
-    /// Lazy garbage collection (paper, section 5.1). Off: dead cells stay as long as a page has
-    /// room.
-    pub lazy_collection: bool,
     /// Metadata embedding (paper, section 5.2). Off: each commit also writes an anchor.
     pub metadata_embedding: bool,
-    /// Redistribution among siblings, which the paper switches off (section 5.3).
-    pub redistribution: bool,
-    /// How long a reader may keep old versions, if the writer needs their room.
-    pub reader_limit: Duration,
 }
 
 impl Default for Options {
@@ -38,10 +29,7 @@ impl Default for Options {
             pages_max: u64::from(u32::MAX),
             lazy_split: true,
             reserved_cells: 1,
-            lazy_collection: true,
             metadata_embedding: true,
-            redistribution: false,
-            reader_limit: Duration::from_secs(600),
         }
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Memory;
-use common::model::{Model, check, transaction};
+use common::model::{Model, check, drawn_options, transaction};
 use oneflush_mvbt::{Database, Options};
 
 /// Opens what is left, with power failures on the way.
@@ -37,12 +37,7 @@ fn lose_power(rng: &mut fastrand::Rng, memory: &Memory) -> Memory {
 
 fn run(seed: u64, crashes: usize) {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut options = Options::default();
-    options.page_bytes = 512 << rng.u8(..5);
-    options.spill_bytes = rng.choice([0, 20_000, 1 << 30]).unwrap();
-    options.cache_bytes = rng.choice([0, 1 << 20]).unwrap();
-    options.lazy_split = rng.u8(..4) > 0;
-    options.reserved_cells = rng.usize(..3);
+    let options = drawn_options(&mut rng);
     let mut memory = Memory::default();
     let mut db = memory.create(options.clone()).unwrap();
     let mut model = Model::default();

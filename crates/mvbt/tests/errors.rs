@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::Memory;
-use oneflush_mvbt::{Error, Options, Read, TreeId};
+use oneflush_mvbt::{Database, Error, Options, Read, TreeId};
 
 /// Rows until an insert fails for want of pages.
 fn until_full(
@@ -37,21 +37,23 @@ fn rows(read: &dyn Read, tree: TreeId) -> BTreeMap<i64, Vec<u8>> {
     found
 }
 
-fn small(spill_bytes: usize) -> Options {
+/// A database of few pages. By each second seed pages are written early.
+fn with_tree(seed: u64) -> (Database, TreeId) {
     let mut options = Options::default();
     options.page_bytes = 512;
     options.pages_max = 120;
-    options.spill_bytes = spill_bytes;
-    options
+    options.spill_bytes = if seed.is_multiple_of(2) { 0 } else { 1 << 30 };
+    let db = Memory::default().create(options).unwrap();
+    let mut txn = db.begin_write().unwrap();
+    let tree = txn.create_tree(false).unwrap();
+    txn.commit().unwrap();
+    (db, tree)
 }
 
 #[test]
 fn a_transaction_with_an_operation_that_failed_halfway_cannot_be_committed() {
     for seed in 0..40 {
-        let db = Memory::default().create(small(if seed % 2 == 0 { 0 } else { 1 << 30 })).unwrap();
-        let mut txn = db.begin_write().unwrap();
-        let tree = txn.create_tree(false).unwrap();
-        txn.commit().unwrap();
+        let (db, tree) = with_tree(seed);
         let mut txn = db.begin_write().unwrap();
         let _ = until_full(seed, |key, payload| txn.insert(tree, key, payload));
         assert!(txn.commit().is_err(), "seed {seed}");
@@ -68,10 +70,7 @@ fn a_transaction_with_an_operation_that_failed_halfway_cannot_be_committed() {
 #[test]
 fn a_savepoint_undoes_an_operation_that_failed_halfway() {
     for seed in 0..40 {
-        let db = Memory::default().create(small(if seed % 2 == 0 { 0 } else { 1 << 30 })).unwrap();
-        let mut txn = db.begin_write().unwrap();
-        let tree = txn.create_tree(false).unwrap();
-        txn.commit().unwrap();
+        let (db, tree) = with_tree(seed);
         let mut txn = db.begin_write().unwrap();
         let expected = until_full(seed, |key, payload| {
             let savepoint = txn.savepoint();

@@ -3,17 +3,12 @@
 mod common;
 
 use common::Memory;
-use common::model::{Model, check, check_reader, sound, transaction};
+use common::model::{Model, check, check_reader, drawn_options, sound, transaction};
 use oneflush_mvbt::{Options, ReadTransaction, Version};
 
 fn run(seed: u64, transactions: usize) {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut options = Options::default();
-    options.page_bytes = 512 << rng.u8(..5);
-    options.spill_bytes = rng.choice([0, 20_000, 1 << 30]).unwrap();
-    options.cache_bytes = rng.choice([0, 1 << 20]).unwrap();
-    options.lazy_split = rng.u8(..4) > 0;
-    options.reserved_cells = rng.usize(..3);
+    let options = drawn_options(&mut rng);
     let spills = options.spill_bytes < 1 << 30;
     // Of old readers: gone, and found as they were.
     let mut looks = [0, 0];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use oneflush_mvbt::{
-    Database, Error, Probe, Read, ReadTransaction, Result, TreeId, WriteTransaction,
+    Database, Error, Options, Probe, Read, ReadTransaction, Result, TreeId, WriteTransaction,
 };
 
 pub type Map = BTreeMap<i64, Vec<u8>>;
@@ -14,6 +14,17 @@ pub type Records = BTreeMap<Vec<u8>, ()>;
 pub struct Model {
     pub integers: BTreeMap<TreeId, Map>,
     pub records: BTreeMap<TreeId, Records>,
+}
+
+/// Of a database with random operations.
+pub fn drawn_options(rng: &mut fastrand::Rng) -> Options {
+    let mut options = Options::default();
+    options.page_bytes = 512 << rng.u8(..5);
+    options.spill_bytes = rng.choice([0, 20_000, 1 << 30]).unwrap();
+    options.cache_bytes = rng.choice([0, 1 << 20]).unwrap();
+    options.lazy_split = rng.u8(..4) > 0;
+    options.reserved_cells = rng.usize(..3);
+    options
 }
 
 pub fn payload(rng: &mut fastrand::Rng) -> Vec<u8> {
