@@ -44,7 +44,7 @@ impl Anchor {
     }
 
     pub fn voids(&self) -> Voids {
-        Voids::new(self.voids.clone(), self.reserved)
+        Voids::new(self.voids.clone())
     }
 
     pub fn encode(&self, block: &mut [u8]) {

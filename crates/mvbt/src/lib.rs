@@ -17,6 +17,7 @@
 //! |---|---|
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
+//! | what a transaction may do, and what it ends with | `transaction.rs`, `writer.rs` |
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
@@ -38,21 +39,26 @@ mod mutant;
 mod options;
 mod page;
 mod payload;
+mod read;
 mod readers;
 mod recovery;
 mod ring;
 mod scrub;
 mod search;
 mod store;
+mod transaction;
 mod voids;
 mod work;
+mod writer;
 
 pub use check::{Order, Report};
 pub use cursor::Cursor;
-pub use db::{Database, Read, ReadTransaction, WriteTransaction};
+pub use db::Database;
 pub use error::{Error, Result};
 pub use ids::{PageNo, TreeId, Version};
 pub use options::Options;
+pub use read::{Read, ReadTransaction};
 pub use search::{Probe, Source, TreeRef};
 pub use store::Counters;
+pub use transaction::WriteTransaction;
 pub use work::META_WORDS;

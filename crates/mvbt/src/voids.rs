@@ -2,52 +2,33 @@
 
 use crate::Version;
 
-/// What of the anchor says which directories count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Voids {
-    /// First and last version, in order. They do not overlap.
-    intervals: Vec<(Version, Version)>,
-    /// No version above this one was given to a transaction. A directory that claims one is damage.
-    newest: Version,
-}
-
-impl Default for Voids {
-    fn default() -> Voids {
-        Voids::new(Vec::new(), Version::MAX)
-    }
-}
+/// First and last version of each interval, in order. They do not overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Voids(Vec<(Version, Version)>);
 
 impl Voids {
-    pub fn new(intervals: Vec<(Version, Version)>, newest: Version) -> Voids {
-        Voids { intervals, newest }
+    pub fn new(intervals: Vec<(Version, Version)>) -> Voids {
+        Voids(intervals)
     }
 
     pub fn holds(&self, version: Version) -> bool {
-        let after = self.intervals.partition_point(|&(first, _)| first <= version);
-        after > 0 && version <= self.intervals[after - 1].1
-    }
-
-    pub fn newest(&self) -> Version {
-        self.newest
-    }
-
-    pub fn set_newest(&mut self, newest: Version) {
-        self.newest = newest;
+        let after = self.0.partition_point(|&(first, _)| first <= version);
+        after > 0 && version <= self.0[after - 1].1
     }
 
     pub fn intervals(&self) -> &[(Version, Version)] {
-        &self.intervals
+        &self.0
     }
 
     /// Adds an interval that ends above all others.
     pub fn add(&mut self, mut first: Version, last: Version) {
-        while let Some(&(begin, end)) = self.intervals.last()
+        while let Some(&(begin, end)) = self.0.last()
             && end.next() >= first
         {
             first = first.min(begin);
-            self.intervals.pop();
+            self.0.pop();
         }
-        self.intervals.push((first, last));
+        self.0.push((first, last));
     }
 }
 
@@ -57,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_version_is_void_in_an_interval_and_at_its_ends() {
-        let mut voids = Voids::new(vec![(Version(3), Version(5))], Version(99));
+        let mut voids = Voids::new(vec![(Version(3), Version(5))]);
         voids.add(Version(9), Version(9));
         voids.add(Version(10), Version(12));
         assert_eq!(voids.intervals().len(), 2);

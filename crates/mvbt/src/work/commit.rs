@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use crate::mutant::{self, Mutant};
 use crate::page::image::Image;
-use crate::page::slot::Slot;
 use crate::ring::{CommitBlock, Expected, PAGES_MAX};
 use crate::work::Work;
 use crate::work::alloc::Pool;
@@ -22,6 +23,8 @@ pub struct Committed {
 /// Pages as they are to be written, and the checksums of their directories.
 struct Finished {
     pages: BTreeMap<PageNo, Box<[u8]>>,
+    /// Those of them that are of long payloads. They are not in the cache.
+    overflow: FxHashSet<PageNo>,
     checksums: BTreeMap<PageNo, Expected>,
 }
 
@@ -72,6 +75,7 @@ impl Work<'_> {
 
     fn finish(&mut self, is_multi: bool) -> Finished {
         let (mut pages, mut checksums) = (BTreeMap::new(), BTreeMap::new());
+        let overflow = self.raw.keys().copied().collect();
         for (no, draft) in self.drafts.drain() {
             let (bytes, checksum) = draft.finish(self.version, is_multi, self.store.uuid);
             pages.insert(no, bytes);
@@ -82,20 +86,16 @@ impl Work<'_> {
             checksums.insert(no, Expected::Checksum(checksum));
         }
         self.raw_bytes = 0;
-        Finished { pages, checksums }
+        Finished { pages, overflow, checksums }
     }
 
     /// Puts what was written into the cache, for those who begin now.
     fn publish(&self, finished: Finished) -> Result<()> {
+        finished.overflow.iter().for_each(|&no| self.store.forget(no));
         let voids = self.store.voids.read();
         for (no, bytes) in finished.pages {
-            let is_tree_page = (0..2).any(|index| {
-                Slot::read(&bytes, index, self.store.uuid)
-                    .is_some_and(|slot| slot.version == self.version)
-            });
-            match is_tree_page {
-                true => self.store.keep(Image::read(bytes, no, self.store.uuid, &voids)?),
-                false => self.store.forget(no),
+            if !finished.overflow.contains(&no) {
+                self.store.keep(Image::read(bytes, no, self.store.uuid, &voids)?);
             }
         }
         Ok(())

@@ -18,70 +18,56 @@ impl Work<'_> {
         probe: Probe<'_>,
         payload: &[u8],
     ) -> Result<bool> {
-        if tree.id < FIRST_TREE {
-            return self.of_system(|work| work.insert_in(tree, key, probe, payload));
-        }
-        self.insert_in(tree, key, probe, payload)
-    }
-
-    fn insert_in(
-        &mut self,
-        tree: &TreeRef,
-        key: Option<i64>,
-        probe: Probe<'_>,
-        payload: &[u8],
-    ) -> Result<bool> {
-        self.settle_root(tree)?;
-        let stored = self.store_content(tree, payload)?;
-        let mut bytes = Vec::with_capacity(payload.len().min(self.store.page_bytes) + 24);
-        cell::encode(&mut bytes, self.version, None, key, stored.content());
-        let mut path = Vec::new();
-        let is_there = search::descend(self, tree, probe, &mut path)?;
-        let step = *path.last().expect("a tree has a leaf");
-        if is_there {
-            self.free_content(step.no, step.index)?;
-        }
-        let to = step.index + usize::from(is_there);
-        self.put(
-            tree,
-            &path,
-            Change { from: step.index, to, is_inner: false, cells: vec![bytes] },
-        )?;
-        self.spill_if_large()?;
-        Ok(is_there)
+        self.edit(tree, |work| {
+            let stored = work.store_content(tree, payload)?;
+            let mut bytes = Vec::with_capacity(payload.len().min(work.store.page_bytes) + 24);
+            cell::encode(&mut bytes, work.version, None, key, stored.content());
+            let mut path = Vec::new();
+            let is_there = search::descend(work, tree, probe, &mut path)?;
+            let step = *path.last().expect("a tree has a leaf");
+            if is_there {
+                work.free_content(step.no, step.index)?;
+            }
+            let to = step.index + usize::from(is_there);
+            work.put(
+                tree,
+                &path,
+                Change { from: step.index, to, is_inner: false, cells: vec![bytes] },
+            )?;
+            Ok(is_there)
+        })
     }
 
     /// True if there was one.
     pub fn delete(&mut self, tree: &TreeRef, probe: Probe<'_>) -> Result<bool> {
-        if tree.id < FIRST_TREE {
-            return self.of_system(|work| work.delete_in(tree, probe));
-        }
-        self.delete_in(tree, probe)
+        self.edit(tree, |work| {
+            let mut path = Vec::new();
+            if !search::descend(work, tree, probe, &mut path)? {
+                return Ok(false);
+            }
+            let step = *path.last().expect("a tree has a leaf");
+            work.free_content(step.no, step.index)?;
+            work.take_out(tree, &path)?;
+            Ok(true)
+        })
     }
 
-    /// A change of the catalog or of the tree of free pages. The pool is filled before it begins:
-    /// filling changes the same trees.
-    fn of_system<R>(&mut self, change: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        if self.edits_of_system == 0 {
+    /// A change of one tree. For the catalog, and for the tree of free pages, the pool is filled
+    /// before it begins: filling changes the same trees.
+    fn edit<R>(
+        &mut self,
+        tree: &TreeRef,
+        change: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let is_of_system = tree.id < FIRST_TREE;
+        if is_of_system && self.edits_of_system == 0 {
             self.fill(POOL_OF_SYSTEM)?;
         }
-        self.edits_of_system += 1;
-        let changed = change(self);
-        self.edits_of_system -= 1;
+        self.edits_of_system += u32::from(is_of_system);
+        let changed = self.settle_root(tree).and_then(|()| change(self));
+        let changed = changed.and_then(|changed| self.spill_if_large().map(|()| changed));
+        self.edits_of_system -= u32::from(is_of_system);
         changed
-    }
-
-    fn delete_in(&mut self, tree: &TreeRef, probe: Probe<'_>) -> Result<bool> {
-        self.settle_root(tree)?;
-        let mut path = Vec::new();
-        if !search::descend(self, tree, probe, &mut path)? {
-            return Ok(false);
-        }
-        let step = *path.last().expect("a tree has a leaf");
-        self.free_content(step.no, step.index)?;
-        self.take_out(tree, &path)?;
-        self.spill_if_large()?;
-        Ok(true)
     }
 
     /// Takes the cell at the end of the path out. A page that becomes empty goes.
