@@ -18,7 +18,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// `anchor`: the one that recovery asks for, which is not in the file yet, or that of a new file.
+    /// `anchor`: that of a new file, or the one that recovery asks for and that is not there yet.
     pub fn new(anchor: Anchor, current: Version) -> Writer {
         Writer { anchor, is_begun: false, last: current, ring: 0, pool: Pool::default() }
     }
