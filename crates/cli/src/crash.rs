@@ -17,8 +17,8 @@ use clap::{Args, builder::PossibleValuesParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
 use oneflush_crashlab::{
-    Case, Journal, Plan, Progress, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Workload,
-    mvbt,
+    Case, Journal, Plan, Progress, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Watch,
+    Workload, mvbt,
 };
 use oneflush_vfs::StrategyKind;
 use serde::Serialize;
@@ -266,13 +266,7 @@ fn simulate(options: &Options) -> Result<(), Failure> {
         seed: options.seed,
         jobs: options.jobs.into(),
     };
-    let watcher = Watcher::new(plan.states);
-    interrupt::install().map_err(Failure::failed)?;
-    let report = oneflush_crashlab::run(&plan, &|progress| {
-        watcher.tell(progress);
-        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    watcher.done();
+    let report = watched(plan.states, |watch| oneflush_crashlab::run(&plan, watch))?;
     let saved = report.violation.as_deref().map(|case| {
         let name = format!("crash-{}-{:x}.json", case.script.workload, case.script.seed);
         save(case, &case.message, &name, options)
@@ -290,19 +284,42 @@ fn simulate(options: &Options) -> Result<(), Failure> {
             text::crashes(case)
         ),
     });
-    let (Some(case), Some(saved)) = (&report.violation, saved) else {
-        return if report.interrupted {
-            Err(Failure::failed("interrupted before all states were examined"))
-        } else {
-            printed
-        };
-    };
-    Err(Failure::failed(format!(
-        "{}\n  this case alone: oneflush crash --replay {}\n  the whole run:   {}",
-        case.message,
-        saved.display(),
-        command(&plan, all)
-    )))
+    let found = report.violation.as_deref().map(|case| &case.message[..]).zip(saved.as_deref());
+    ended(printed, report.interrupted, found, || command(&plan, all))
+}
+
+/// Shows how far a run is, and ends it after Ctrl-C.
+fn watched<C>(
+    states: u64,
+    run: impl FnOnce(&Watch<'_>) -> Report<C>,
+) -> Result<Report<C>, Failure> {
+    let watcher = Watcher::new(states);
+    interrupt::install().map_err(Failure::failed)?;
+    let report = run(&|progress| {
+        watcher.tell(progress);
+        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    watcher.done();
+    Ok(report)
+}
+
+/// How the command ends. `found`: what is wrong, and the file of the case. `command` repeats the
+/// run.
+fn ended(
+    printed: Result<(), Failure>,
+    interrupted: bool,
+    found: Option<(&str, &Path)>,
+    command: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    match found {
+        Some((message, saved)) => Err(Failure::failed(format!(
+            "{message}\n  this case alone: oneflush crash --replay {}\n  the whole run:   {}",
+            saved.display(),
+            command()
+        ))),
+        None if interrupted => Err(Failure::failed("interrupted before all states were examined")),
+        None => printed,
+    }
 }
 
 /// The command line that repeats a run.

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, Image};
-use crate::examine::{Settled, examine};
-use crate::explore::{Crash, Explorer, Seen, Violation, image_after, in_flight_after};
+use crate::examine::Settled;
+use crate::explore::{Crash, Explorer, Seen, Subject, Violation, image_after, in_flight_after};
 use crate::log::{Data, Op};
 use crate::matrix::{Cell, run_cell};
 use crate::mix::mix2;
@@ -24,7 +24,7 @@ use crate::setting::Setting;
 use crate::state::{Fill, Tear};
 
 /// States that are looked at, to see whether a shorter run still fails.
-const SHRINK_STATES: u64 = 4000;
+pub(crate) const SHRINK_STATES: u64 = 4000;
 
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Case {
@@ -71,6 +71,27 @@ impl Recorded {
             files: self.initial.iter().map(|(name, data)| (name.clone(), content(data))).collect(),
         }
     }
+
+    /// What is wrong after these crashes, if it is still wrong.
+    pub fn replay(&self, subject: &impl Subject, crashes: &[Crash]) -> Option<String> {
+        let mut image = self.initial();
+        let mut log = self.log.clone();
+        let first = crashes.first()?;
+        let mut allowed = Allowed::after(&self.beginning, &log[..first.after.min(log.len())]);
+        for crash in crashes {
+            image = image_after(&image, &log, crash);
+            let recovery = match subject.examine(&image, &self.files, &Settled::default()) {
+                Ok(recovery) => recovery,
+                Err(message) => return Some(message),
+            };
+            if let Some(message) = allowed.objection(&recovery.found) {
+                return Some(message);
+            }
+            allowed = Allowed::from(&recovery.found);
+            log = recovery.log;
+        }
+        None
+    }
 }
 
 impl Case {
@@ -100,30 +121,9 @@ impl Case {
     /// What is wrong, if it is still wrong.
     pub fn replay(&self) -> Option<String> {
         match &self.recorded {
-            Some(recorded) => self.replay_crashes(recorded),
+            Some(recorded) => recorded.replay(&self.setting, &self.crashes),
             None => self.replay_run(),
         }
-    }
-
-    fn replay_crashes(&self, recorded: &Recorded) -> Option<String> {
-        let mut image = recorded.initial();
-        let mut log = recorded.log.clone();
-        let first = self.crashes.first()?;
-        let mut allowed = Allowed::after(&recorded.beginning, &log[..first.after.min(log.len())]);
-        for crash in &self.crashes {
-            image = image_after(&image, &log, crash);
-            let recovery =
-                match examine(&image, &self.setting, &recorded.files, &Settled::default()) {
-                    Ok(recovery) => recovery,
-                    Err(message) => return Some(message),
-                };
-            if let Some(message) = allowed.objection(&recovery.found) {
-                return Some(message);
-            }
-            allowed = Allowed::from(&recovery.found);
-            log = recovery.log;
-        }
-        None
     }
 
     fn replay_run(&self) -> Option<String> {
@@ -140,15 +140,7 @@ impl Case {
 
     /// What a crash does to the operations in flight, in words.
     pub fn describe(&self, level: usize) -> String {
-        let crash = &self.crashes[level];
-        let tear = crash.choice.tear.name();
-        // The log of a recovery is made anew each time. How much is in flight in it is not known
-        // here.
-        let Some(recorded) = self.recorded.as_ref().filter(|_| level == 0) else {
-            return tear.to_owned();
-        };
-        let count = in_flight_after(&recorded.initial(), &recorded.log, crash);
-        format!("{} of {count} operations in flight lost, {tear}", crash.choice.lost(count))
+        describe(self.recorded.as_ref(), &self.crashes, level)
     }
 
     /// The smallest case found that still fails.
@@ -156,7 +148,7 @@ impl Case {
         if self.cell.is_none() && !self.script.workload.is_threaded() {
             self.leave_out_steps();
         }
-        self.lose_less();
+        lose_less(&mut self);
         if let (Some(recorded), [first, ..]) = (&mut self.recorded, &self.crashes[..]) {
             // Operations after the crash are of no use, but for one: it says whether a sync comes
             // next.
@@ -177,26 +169,57 @@ impl Case {
             }
         }
     }
+}
 
-    fn lose_less(&mut self) {
-        for level in 0..self.crashes.len() {
-            self.keep_if_wrong(level, |crash| crash.choice.tear = Tear::Whole);
-            self.keep_if_wrong(level, |crash| crash.choice.fill = Fill::Missing);
-            for item in 0..self.crashes[level].choice.kept.len() * 64 {
-                self.keep_if_wrong(level, |crash| crash.choice.set(item, true));
-            }
-        }
+/// A case of anything that runs on the disk.
+pub(crate) trait Failing: Clone {
+    /// What is wrong, if it is still wrong.
+    fn wrong(&self) -> Option<String>;
+    fn parts(&mut self) -> (&mut String, &mut Vec<Crash>);
+}
+
+impl Failing for Case {
+    fn wrong(&self) -> Option<String> {
+        self.replay()
     }
 
-    fn keep_if_wrong(&mut self, level: usize, change: impl Fn(&mut Crash)) {
-        let mut smaller = self.clone();
-        change(&mut smaller.crashes[level]);
-        if smaller.crashes != self.crashes
-            && let Some(message) = smaller.replay()
-        {
-            *self = Case { message, ..smaller };
+    fn parts(&mut self) -> (&mut String, &mut Vec<Crash>) {
+        (&mut self.message, &mut self.crashes)
+    }
+}
+
+/// Brings lost operations back, and takes whole writes for torn ones, as long as the case fails.
+pub(crate) fn lose_less(case: &mut impl Failing) {
+    for level in 0..case.parts().1.len() {
+        keep_if_wrong(case, level, |crash| crash.choice.tear = Tear::Whole);
+        keep_if_wrong(case, level, |crash| crash.choice.fill = Fill::Missing);
+        for item in 0..case.parts().1[level].choice.kept.len() * 64 {
+            keep_if_wrong(case, level, |crash| crash.choice.set(item, true));
         }
     }
+}
+
+fn keep_if_wrong<C: Failing>(case: &mut C, level: usize, change: impl Fn(&mut Crash)) {
+    let mut smaller = case.clone();
+    change(&mut smaller.parts().1[level]);
+    if smaller.parts().1 != case.parts().1
+        && let Some(message) = smaller.wrong()
+    {
+        *smaller.parts().0 = message;
+        *case = smaller;
+    }
+}
+
+/// What a crash does to the operations in flight, in words.
+pub(crate) fn describe(recorded: Option<&Recorded>, crashes: &[Crash], level: usize) -> String {
+    let crash = &crashes[level];
+    let tear = crash.choice.tear.name();
+    // The log of a recovery is made anew each time. How much is in flight in it is not known here.
+    let Some(recorded) = recorded.filter(|_| level == 0) else {
+        return tear.to_owned();
+    };
+    let count = in_flight_after(&recorded.initial(), &recorded.log, crash);
+    format!("{} of {count} operations in flight lost, {tear}", crash.choice.lost(count))
 }
 
 /// Looks for one of some states in which a script fails.

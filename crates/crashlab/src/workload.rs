@@ -145,9 +145,19 @@ impl FromStr for Workload {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Workload, String> {
-        Workload::ALL.into_iter().find(|workload| workload.name() == word).ok_or_else(|| {
-            let names: Vec<_> = Workload::ALL.iter().map(|workload| workload.name()).collect();
-            format!("workload \"{word}\" is not known; there are {}", names.join(", "))
-        })
+        named(&Workload::ALL, Workload::name, word, "")
     }
+}
+
+/// The workload of this name. `of` says whose they are.
+pub(crate) fn named<W: Copy>(
+    all: &[W],
+    name: fn(W) -> &'static str,
+    word: &str,
+    of: &str,
+) -> Result<W, String> {
+    all.iter().copied().find(|&workload| name(workload) == word).ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|&workload| name(workload)).collect();
+        format!("workload \"{word}\"{of} is not known; there are {}", names.join(", "))
+    })
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::Memory;
 use common::model::{Model, check, check_reader, drawn_options, sound, transaction};
-use oneflush_mvbt::{Options, ReadTransaction, Version};
+use oneflush_mvbt::{ReadTransaction, Version};
 
 fn run(seed: u64, transactions: usize) {
     let mut rng = fastrand::Rng::with_seed(seed);

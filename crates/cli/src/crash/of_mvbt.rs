@@ -1,12 +1,9 @@
 //! `oneflush crash --engine mvbt`: the engine alone on the disk.
 
-use std::ops::ControlFlow;
-
-use oneflush_bench::interrupt;
 use oneflush_crashlab::mvbt::{self, Case, Plan, Report, Workload};
 use serde_json::json;
 
-use super::{MVBT, Options, Watcher, check_out, save, text, workloads};
+use super::{MVBT, Options, check_out, ended, save, text, watched, workloads};
 use crate::{Failure, output};
 
 /// Options that mean nothing without SQLite.
@@ -36,13 +33,7 @@ pub fn simulate(options: &Options) -> Result<(), Failure> {
         seed: options.seed,
         jobs: options.jobs.into(),
     };
-    let watcher = Watcher::new(plan.states);
-    interrupt::install().map_err(Failure::failed)?;
-    let report = mvbt::run(&plan, &|progress| {
-        watcher.tell(progress);
-        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    watcher.done();
+    let report = watched(plan.states, |watch| mvbt::run(&plan, watch))?;
     let saved = report.violation.as_deref().map(|case| {
         let name = format!("crash-{MVBT}-{}-{:x}.json", case.script.workload, case.script.seed);
         save(case, &case.message, &name, options)
@@ -58,18 +49,8 @@ pub fn simulate(options: &Options) -> Result<(), Failure> {
             format!("{table}\nviolation: {}", described(case))
         }
     });
-    let (Some(case), Some(saved)) = (&report.violation, saved) else {
-        return match report.interrupted {
-            true => Err(Failure::failed("interrupted before all states were examined")),
-            false => printed,
-        };
-    };
-    Err(Failure::failed(format!(
-        "{}\n  this case alone: oneflush crash --replay {}\n  the whole run:   {}",
-        case.message,
-        saved.display(),
-        command(&plan, &options.workload)
-    )))
+    let found = report.violation.as_deref().map(|case| &case.message[..]).zip(saved.as_deref());
+    ended(printed, report.interrupted, found, || command(&plan, &options.workload))
 }
 
 pub fn replay(case: &Case, as_json: bool) -> Result<(), Failure> {

@@ -2,19 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::case::Recorded;
-use crate::examine::Settled;
-use crate::explore::{Crash, Explorer, Seen, Subject, Violation, image_after, in_flight_after};
+use crate::case::{self, Failing, Recorded, SHRINK_STATES};
+use crate::explore::{Crash, Explorer, Seen, Violation};
 use crate::mix::mix2;
-use crate::model::Allowed;
 use crate::mvbt::examine::Engine;
 use crate::mvbt::record::record;
 use crate::mvbt::script::Script;
 use crate::record::Recording;
-use crate::state::{Fill, Tear};
-
-/// States that are looked at, to see whether a shorter run still fails.
-const SHRINK_STATES: u64 = 4000;
 
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Case {
@@ -49,54 +43,23 @@ impl Case {
     /// What is wrong, if it is still wrong.
     pub fn replay(&self) -> Option<String> {
         match &self.recorded {
-            Some(recorded) => self.replay_crashes(recorded),
+            Some(recorded) => {
+                let engine = Engine::new(&self.script, &recorded.beginning, &recorded.log);
+                recorded.replay(&engine, &self.crashes)
+            }
             None => record(&self.script).err(),
         }
     }
 
-    fn replay_crashes(&self, recorded: &Recorded) -> Option<String> {
-        let engine = Engine::new(&self.script, &recorded.beginning, &recorded.log);
-        let mut image = recorded.initial();
-        let mut log = recorded.log.clone();
-        let first = self.crashes.first()?;
-        let mut allowed = Allowed::after(&recorded.beginning, &log[..first.after.min(log.len())]);
-        for crash in &self.crashes {
-            image = image_after(&image, &log, crash);
-            let examined = engine.examine(&image, &recorded.files, &Settled::default());
-            let recovery = match examined {
-                Ok(recovery) => recovery,
-                Err(message) => return Some(message),
-            };
-            if let Some(message) = allowed.objection(&recovery.found) {
-                return Some(message);
-            }
-            allowed = Allowed::from(&recovery.found);
-            log = recovery.log;
-        }
-        None
-    }
-
     /// What a crash does to the operations in flight, in words.
     pub fn describe(&self, level: usize) -> String {
-        let crash = &self.crashes[level];
-        let tear = crash.choice.tear.name();
-        let Some(recorded) = self.recorded.as_ref().filter(|_| level == 0) else {
-            return tear.to_owned();
-        };
-        let count = in_flight_after(&recorded.initial(), &recorded.log, crash);
-        format!("{} of {count} operations in flight lost, {tear}", crash.choice.lost(count))
+        case::describe(self.recorded.as_ref(), &self.crashes, level)
     }
 
     /// The smallest case found that still fails.
     pub fn shrunk(mut self) -> Case {
         self.leave_out_steps();
-        for level in 0..self.crashes.len() {
-            self.keep_if_wrong(level, |crash| crash.choice.tear = Tear::Whole);
-            self.keep_if_wrong(level, |crash| crash.choice.fill = Fill::Missing);
-            for item in 0..self.crashes[level].choice.kept.len() * 64 {
-                self.keep_if_wrong(level, |crash| crash.choice.set(item, true));
-            }
-        }
+        case::lose_less(&mut self);
         self
     }
 
@@ -116,15 +79,15 @@ impl Case {
             }
         }
     }
+}
 
-    fn keep_if_wrong(&mut self, level: usize, change: impl Fn(&mut Crash)) {
-        let mut smaller = self.clone();
-        change(&mut smaller.crashes[level]);
-        if smaller.crashes != self.crashes
-            && let Some(message) = smaller.replay()
-        {
-            *self = Case { message, ..smaller };
-        }
+impl Failing for Case {
+    fn wrong(&self) -> Option<String> {
+        self.replay()
+    }
+
+    fn parts(&mut self) -> (&mut String, &mut Vec<Crash>) {
+        (&mut self.message, &mut self.crashes)
     }
 }
 

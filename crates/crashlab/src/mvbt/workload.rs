@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::workload::named;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
@@ -92,9 +94,6 @@ impl FromStr for Workload {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Workload, String> {
-        Workload::ALL.into_iter().find(|workload| workload.name() == word).ok_or_else(|| {
-            let names: Vec<_> = Workload::ALL.iter().map(|workload| workload.name()).collect();
-            format!("workload \"{word}\" of mvbt is not known; there are {}", names.join(", "))
-        })
+        named(&Workload::ALL, Workload::name, word, " of mvbt")
     }
 }
