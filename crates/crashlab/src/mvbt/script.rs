@@ -221,14 +221,8 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             _ => vec![commit(Kind::Savepoints, rng)],
         },
         Workload::Early => match rng.u8(..4) {
-            0 => {
-                let kind = any(rng);
-                vec![rolled_back(kind, rng), commit(Kind::Any, rng)]
-            }
-            _ => {
-                let kind = any(rng);
-                vec![commit(kind, rng)]
-            }
+            0 => vec![rolled_back(any(rng), rng), commit(Kind::Any, rng)],
+            _ => vec![commit(any(rng), rng)],
         },
         Workload::Readers => {
             let step = [Step::Read, Step::Read, Step::Look][rng.usize(..3)];
@@ -245,9 +239,7 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             vec![commit(any(rng), rng), step]
         }
         Workload::Scrubbed => vec![commit(Kind::Bulk, rng), killed(rng)],
-        Workload::Killed => {
-            vec![killed(rng), commit(any(rng), rng)]
-        }
+        Workload::Killed => vec![killed(rng), commit(any(rng), rng)],
         Workload::Crashed => vec![commit(any(rng), rng)],
         Workload::Mixed => match rng.u8(..16) {
             0 => vec![Step::Read],
@@ -256,9 +248,7 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             3 => vec![Step::Die],
             4 => vec![rolled_back(any(rng), rng)],
             5 => vec![Step::Reclaim],
-            6 => {
-                vec![killed(rng)]
-            }
+            6 => vec![killed(rng)],
             _ => vec![commit(any(rng), rng)],
         },
     }
