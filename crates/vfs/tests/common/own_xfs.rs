@@ -13,7 +13,7 @@ const AT_MOST: Duration = Duration::from_secs(240);
 const IMAGE_BYTES: u64 = 320 << 20;
 const AGS: u32 = 2;
 
-/// A mounted XFS. It is gone when the test's process ends.
+/// A mounted XFS. Mount and image are gone with it.
 pub struct OwnXfs {
     dir: TempDir,
 }
@@ -90,6 +90,17 @@ impl OwnXfs {
             .unwrap();
         mount(&copy, &place, "loop,nouuid").unwrap();
         place
+    }
+}
+
+impl Drop for OwnXfs {
+    /// The folder cannot be removed while something is mounted in it.
+    fn drop(&mut self) {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+        for place in places.filter(|place| Path::new(place).starts_with(self.dir.path())) {
+            drop(run("umount", &["--lazy", place]));
+        }
     }
 }
 
