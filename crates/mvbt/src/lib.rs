@@ -21,16 +21,19 @@
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
+//! | what processes share | `commons/` |
 //! | whether a database is sound | `check.rs` |
 
 mod anchor;
 mod bytes;
 mod cache;
 mod check;
+mod commons;
 mod cursor;
 mod db;
 mod error;
 mod ids;
+mod kill_point;
 mod layout;
 #[cfg(feature = "mutants")]
 pub mod mutant;
@@ -52,6 +55,8 @@ mod work;
 mod writer;
 
 pub use check::{Order, Report};
+#[doc(hidden)]
+pub use commons::memory::Memory;
 pub use cursor::Cursor;
 pub use db::Database;
 pub use error::{Error, Result};

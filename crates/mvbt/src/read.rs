@@ -1,5 +1,7 @@
 //! Reading: the database as some version has it.
 
+use std::time::{Duration, Instant};
+
 use crate::cursor::Cursor;
 use crate::db::Database;
 use crate::page::overflow;
@@ -8,6 +10,10 @@ use crate::transaction::WriteTransaction;
 use crate::work::{self, META_WORDS};
 use crate::{PageNo, Result, TreeId, Version};
 
+/// How long a reader waits for a writer to have written a page.
+const WRITE_PATIENCE: Duration = Duration::from_millis(200);
+const REREAD: Duration = Duration::from_micros(50);
+
 /// The database as it was when this began.
 pub struct ReadTransaction<'db> {
     database: &'db Database,
@@ -15,8 +21,11 @@ pub struct ReadTransaction<'db> {
 }
 
 impl<'db> ReadTransaction<'db> {
-    pub(crate) fn begin(database: &'db Database) -> ReadTransaction<'db> {
-        ReadTransaction { database, version: database.readers.register() }
+    pub(crate) fn begin(database: &'db Database) -> Result<ReadTransaction<'db>> {
+        database.board.check_user()?;
+        let reader = ReadTransaction { database, version: database.readers.register() };
+        database.catch_up()?;
+        Ok(reader)
     }
 
     pub fn version(&self) -> Version {
@@ -78,8 +87,21 @@ impl Read for ReadTransaction<'_> {
 }
 
 impl Source for ReadTransaction<'_> {
+    /// A page that is being written may have no directory for this version for a moment. It is
+    /// read again until the writer has ended (P6).
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
-        Ok(PageRef::At(self.database.store.page(no)?, self.version))
+        let Database { store, board, .. } = self.database;
+        let began = Instant::now();
+        loop {
+            let is_writing = board.is_writing();
+            let page = store.page(no);
+            let is_there = page.as_ref().is_ok_and(|image| image.serves(self.version));
+            if is_there || !is_writing || began.elapsed() > WRITE_PATIENCE {
+                return Ok(PageRef::At(page?, self.version));
+            }
+            store.forget(no);
+            std::thread::sleep(REREAD);
+        }
     }
 
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {

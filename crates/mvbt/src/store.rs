@@ -15,7 +15,7 @@ use crate::layout::{self, BLOCK_BYTES};
 use crate::page::image::Image;
 use crate::ring::CommitBlock;
 use crate::voids::Voids;
-use crate::{Error, PageNo, Result};
+use crate::{Error, PageNo, Result, recovery};
 
 /// The file grows by a sixteenth, within these.
 const GROWTH_BYTES_MIN: u64 = 64 * 1024;
@@ -124,6 +124,10 @@ impl Store {
 
     pub fn read_commit_block(&self, place: u64) -> Result<Option<CommitBlock>> {
         Ok(CommitBlock::decode(&self.read_block(layout::ring_at(place))?, self.uuid))
+    }
+
+    pub fn newest_anchor(&self) -> Result<Anchor> {
+        recovery::newest_anchor(&*self.storage, &self.path)
     }
 
     /// Room for anchors, ring and the first pages.

@@ -5,12 +5,14 @@ use parking_lot::MutexGuard;
 use crate::db::Database;
 use crate::search::{Compare, Probe, TreeRef};
 use crate::work::{self, Pool, Work};
-use crate::writer::Writer;
+use crate::writer::{Turn, Writer};
 use crate::{Error, Result, TreeId, Version};
 
 /// Dropped, it is rolled back.
 pub struct WriteTransaction<'db> {
     database: &'db Database,
+    /// Ends before the lock of this process does.
+    turn: Option<Turn<'db>>,
     writer: MutexGuard<'db, Writer>,
     /// None: it has ended.
     work: Option<Work<'db>>,
@@ -25,12 +27,14 @@ impl<'db> WriteTransaction<'db> {
         database: &'db Database,
         mut writer: MutexGuard<'db, Writer>,
     ) -> Result<WriteTransaction<'db>> {
-        let version = writer.begin(&database.store)?;
+        let turn = Turn::take(&database.board, None)?;
+        let version = writer.begin(&database.store, &database.board)?;
+        database.catch_up()?;
         let pool = std::mem::take(&mut writer.pool);
         let backup = pool.clone();
         let horizon = database.readers.horizon();
         let work = Work::new(&database.store, &database.options, version, horizon, pool);
-        Ok(WriteTransaction { database, writer, work: Some(work), backup, half_done: None })
+        Ok(WriteTransaction { database, turn, writer, work: Some(work), backup, half_done: None })
     }
 
     fn work_mut(&mut self) -> &mut Work<'db> {
@@ -73,16 +77,17 @@ impl<'db> WriteTransaction<'db> {
         }
         let Some(work) = self.work.take() else { return Err(Error::Poisoned) };
         let version = work.version;
-        let committed = work.commit(self.writer.ring)?;
-        self.writer.pool = committed.pool;
+        let Database { store, board, options, .. } = self.database;
+        let committed = work.commit(board.ring())?;
         if committed.wrote {
-            self.writer.last = version;
-            self.writer.ring += u64::from(committed.used_ring);
-            self.database.readers.publish(version);
-            if !self.database.options.metadata_embedding {
-                self.writer.write_change_counter(&self.database.store)?;
-            }
+            let writes_counter = !options.metadata_embedding;
+            let mut seen = self.database.seen.lock();
+            seen.changes = self.writer.publish(store, board, version, committed, writes_counter)?;
+        } else {
+            self.writer.pool = committed.pool;
+            board.end_writing();
         }
+        self.turn = None;
         Ok(self.database.readers.current())
     }
 
@@ -93,13 +98,15 @@ impl<'db> WriteTransaction<'db> {
     fn undo(&mut self) -> Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
         self.writer.pool = std::mem::take(&mut self.backup);
+        let Database { store, board, .. } = self.database;
         if !work.has_spilled() {
+            board.end_writing();
             return Ok(());
         }
-        let voided = self.writer.make_void(&self.database.store, work.version);
+        let voided = self.writer.make_void(store, board, work.version);
         if voided.is_err() {
             // What it has written would count from now on.
-            self.database.store.poison_all();
+            store.poison_all();
         }
         voided
     }

@@ -1,48 +1,117 @@
 //! What a writer keeps from transaction to transaction, and the anchor of this opening.
 
+use std::time::Instant;
+
 use crate::anchor::{Anchor, VOIDS_MAX};
+use crate::commons::board::{Board, Opened};
+use crate::kill_point::KillPoint;
 use crate::mutant::{self, Mutant};
+use crate::recovery::{self, Recovered};
 use crate::store::Store;
-use crate::work::Pool;
-use crate::{Error, Result, Version, recovery, scrub};
+use crate::work::{Committed, Pool};
+use crate::{Error, Result, Version, scrub};
 
 pub struct Writer {
+    /// The newest that this user knows.
     anchor: Anchor,
-    /// This opening's anchor is in the file.
-    is_begun: bool,
-    /// The last version that was given to a transaction.
-    pub last: Version,
-    /// Where the next commit block goes.
-    pub ring: u64,
     pub pool: Pool,
 }
 
+/// The lock among all users of the database, until this is dropped.
+pub struct Turn<'a>(&'a Board);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.unlock_writer();
+    }
+}
+
+impl<'a> Turn<'a> {
+    /// None: another user had it until then.
+    pub fn take(board: &'a Board, until: Option<Instant>) -> Result<Option<Turn<'a>>> {
+        let turn = board.lock_writer(until)?.then(|| Turn(board));
+        KillPoint::Locked.reached();
+        Ok(turn)
+    }
+}
+
 impl Writer {
-    /// `anchor`: that of a new file, or the one that recovery asks for and that is not there yet.
-    pub fn new(anchor: Anchor, current: Version) -> Writer {
-        Writer { anchor, is_begun: false, last: current, ring: 0, pool: Pool::default() }
+    /// Beside others, who have opened the file.
+    pub fn new(anchor: Anchor) -> Writer {
+        Writer { anchor, pool: Pool::default() }
     }
 
-    /// The version of the next transaction. Before the first one of this opening, the anchor is
-    /// written that recovery asks for (I15).
-    pub fn begin(&mut self, store: &Store) -> Result<Version> {
-        store.check_usable()?;
-        if !self.is_begun {
-            if self.anchor.is_closed {
-                self.anchor = recovery::reopened(&self.anchor);
-            }
-            self.declare_void(store, self.anchor.clone())?;
-            self.is_begun = true;
+    /// Nobody else uses the file. If it was not closed cleanly, the last transaction is judged, and
+    /// the anchor written that says so (I14, I15).
+    pub fn open(&mut self, store: &Store, board: &Board) -> Result<()> {
+        let mut current = self.anchor.reserved;
+        if self.anchor.is_closed {
+            self.pool = Pool::of(std::mem::take(&mut self.anchor.pool));
+        } else {
+            current = self.recover(store, board)?;
         }
-        let version = self.last.next();
+        *store.voids.write() = self.anchor.voids();
+        board.open(&Opened { uuid: store.uuid, current, anchor: self.anchor.sequence });
+        Ok(())
+    }
+
+    fn recover(&mut self, store: &Store, board: &Board) -> Result<Version> {
+        let Recovered { anchor, current } = recovery::recover(store, &self.anchor)?;
+        self.declare_void(store, board, anchor)?;
+        KillPoint::Recovered.reached();
+        Ok(current)
+    }
+
+    /// The version of the next transaction. This user has its turn, and its cache is up to date
+    /// afterwards if the board is looked at once more.
+    pub fn begin(&mut self, store: &Store, board: &Board) -> Result<Version> {
+        store.check_usable()?;
+        if board.is_abandoned() {
+            // P4: the anchor may be newer than the board says.
+            KillPoint::Repairing.reached();
+            self.anchor = store.newest_anchor()?;
+            let current = self.recover(store, board)?;
+            board.note_anchor(self.anchor.sequence);
+            self.pool.hold(None);
+            board.make_void(current, current);
+        } else {
+            self.learn(store, board)?;
+        }
+        let version = board.last().next();
         if version >= Version::MAX {
             return Err(Error::NoVersion);
         }
+        board.begin_writing(version);
+        KillPoint::Begun.reached();
+        self.make_ready(store, board, version)?;
+        let left = board.take_left();
+        self.pool.add(left);
+        Ok(version)
+    }
+
+    /// What other users have written since this one.
+    fn learn(&mut self, store: &Store, board: &Board) -> Result<()> {
+        if self.anchor.sequence != board.anchor() {
+            self.anchor = store.newest_anchor()?;
+        }
+        if !board.has_written_last() {
+            let block = board.listed().map(|place| store.read_commit_block(place)).transpose()?;
+            // I12
+            self.pool.hold(block.flatten().map(|block| block.pages));
+        }
+        Ok(())
+    }
+
+    /// Writes the anchors that have to be there before the version is written.
+    fn make_ready(&mut self, store: &Store, board: &Board, version: Version) -> Result<()> {
+        if self.anchor.is_closed {
+            self.write(store, board, recovery::reopened(&self.anchor))?;
+        }
         if version > self.anchor.reserved {
             let reserved = recovery::reserved_above(self.anchor.reserved);
-            self.write(store, Anchor { reserved, ..self.following() })?;
+            self.write(store, board, Anchor { reserved, ..self.following() })?;
         }
-        Ok(version)
+        Ok(())
     }
 
     /// The anchor after this one.
@@ -50,47 +119,71 @@ impl Writer {
         Anchor { sequence: self.anchor.sequence + 1, ..self.anchor.clone() }
     }
 
-    fn write(&mut self, store: &Store, anchor: Anchor) -> Result<()> {
+    fn write(&mut self, store: &Store, board: &Board, anchor: Anchor) -> Result<()> {
         store.write_anchor(&anchor)?;
+        KillPoint::Anchored.reached();
         self.anchor = anchor;
+        board.note_anchor(self.anchor.sequence);
         Ok(())
     }
 
-    /// Without metadata embedding each commit writes the change counter.
-    pub fn write_change_counter(&mut self, store: &Store) -> Result<()> {
-        self.write(store, self.following())
+    /// The transaction is durable. Answers how many pages were ever changed.
+    pub fn publish(
+        &mut self,
+        store: &Store,
+        board: &Board,
+        version: Version,
+        committed: Committed,
+        writes_change_counter: bool,
+    ) -> Result<u64> {
+        self.pool = committed.pool;
+        KillPoint::Durable.reached();
+        let now = board.publish(version, &committed.changed, committed.used_ring);
+        if writes_change_counter {
+            self.write(store, board, self.following())?;
+        }
+        Ok(now)
     }
 
     /// I13: the version never was.
-    pub fn make_void(&mut self, store: &Store, version: Version) -> Result<()> {
-        self.last = version;
-        // Readers may have read pages of it.
-        store.forget_all();
+    pub fn make_void(&mut self, store: &Store, board: &Board, version: Version) -> Result<()> {
         let mut voids = self.anchor.voids();
         voids.add(version, version);
         let mut anchor = Anchor { voids: voids.intervals().to_vec(), ..self.following() };
         if mutant::is(Mutant::RollbackNotVoid) {
             anchor.voids.clone_from(&self.anchor.voids);
         }
-        self.declare_void(store, anchor)
+        self.declare_void(store, board, anchor)?;
+        board.make_void(version, board.current());
+        Ok(())
     }
 
     /// Writes an anchor, and does what its void intervals say. Many of them are taken out of the
     /// pages, but not before they are in the file (I16).
-    fn declare_void(&mut self, store: &Store, anchor: Anchor) -> Result<()> {
-        self.write(store, anchor)?;
+    fn declare_void(&mut self, store: &Store, board: &Board, anchor: Anchor) -> Result<()> {
+        self.write(store, board, anchor)?;
         if self.anchor.voids.len() > VOIDS_MAX / 2 {
             scrub::forget_void_directories(store, &self.anchor)?;
-            self.write(store, Anchor { voids: Vec::new(), ..self.following() })?;
+            self.write(store, board, Anchor { voids: Vec::new(), ..self.following() })?;
         }
         *store.voids.write() = self.anchor.voids();
+        // Readers may have read pages of it.
         store.forget_all();
         Ok(())
     }
 
+    /// True if nothing was written since the file was closed cleanly.
+    pub fn is_closed(&self, board: &Board) -> bool {
+        self.anchor.is_closed && self.anchor.sequence == board.anchor()
+    }
+
     /// The last anchor: nothing has to be recovered.
-    pub fn close(&mut self, store: &Store) -> Result<()> {
-        let (reserved, settled, pool) = (self.last, self.last, self.pool.left());
-        self.write(store, Anchor { reserved, settled, is_closed: true, pool, ..self.following() })
+    pub fn close(&mut self, store: &Store, board: &Board) -> Result<()> {
+        let (last, pool) = (board.last(), self.pool.left());
+        let (reserved, settled) = (last, last);
+        let closed = Anchor { reserved, settled, is_closed: true, pool, ..self.following() };
+        self.write(store, board, closed)?;
+        KillPoint::Closed.reached();
+        Ok(())
     }
 }

@@ -55,7 +55,7 @@ fn run(seed: u64, crashes: usize) {
         drop(db);
         let left = lose_power(&mut rng, &memory);
         (memory, db) = open_at_last(&mut rng, left, &options);
-        let found = db.begin_read();
+        let found = db.begin_read().unwrap();
         let about = format!("seed {seed}, crash {crash}, {options:?}");
         model = match after {
             Some(after) if common::model::is_as(&found, &after) => after,

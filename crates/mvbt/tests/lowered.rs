@@ -36,9 +36,9 @@ fn run(left: i64) {
     txn.commit().unwrap();
     let all: Vec<i64> = (1..=20).collect();
     change(&db, tree, &all, &[]);
-    let of_before = db.begin_read();
+    let of_before = db.begin_read().unwrap();
     change(&db, tree, &[], &all[left as usize..]);
-    let of_between = db.begin_read();
+    let of_between = db.begin_read().unwrap();
     // Each of these writes the root.
     for first in [100, 200, 300] {
         change(&db, tree, &(first..first + 30).collect::<Vec<i64>>(), &[]);

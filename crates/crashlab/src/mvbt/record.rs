@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
         };
         self.file = DiskFile::open(&moment.image(&choice))?;
         let db = open(&self.file, &self.options).map_err(text)?;
-        let digest = Model::read(&db.begin_read()).map_err(text)?.digest();
+        let digest = Model::read(&db.begin_read().map_err(text)?).map_err(text)?.digest();
         let found = self.begun.get(&digest).ok_or("no transaction has made what is there")?;
         let allowed = Allowed::after(&[self.beginning], &log[..after]);
         match allowed.objection(&[Found { order: found.order, digest }]) {
@@ -182,7 +182,10 @@ impl<'a> Run<'a> {
                 Step::Commit { kind, seed } => self.commit(&db, kind, seed)?,
                 Step::RolledBack { kind, seed } => self.roll_back(&db, kind, seed)?,
                 Step::Read => {
-                    readers.push(Reader { txn: db.begin_read(), digest: self.now.model.digest() });
+                    readers.push(Reader {
+                        txn: db.begin_read().map_err(text)?,
+                        digest: self.now.model.digest(),
+                    });
                 }
                 Step::Look => {
                     self.look(&readers)?;
@@ -221,7 +224,7 @@ impl<'a> Run<'a> {
 
     /// The last committed version holds what it must.
     fn holds(&self, db: &Database) -> Result<(), String> {
-        let found = Model::read(&db.begin_read()).map_err(text)?;
+        let found = Model::read(&db.begin_read().map_err(text)?).map_err(text)?;
         match found.digest() == self.now.model.digest() {
             true => Ok(()),
             false => Err(format!("commit {} does not hold what it must", self.now.order)),
@@ -325,7 +328,7 @@ impl<'a> Run<'a> {
     fn after_the_death(&mut self, killed: Option<Planned>) -> Result<(), String> {
         let Some(killed) = killed else { return Ok(()) };
         let db = open(&self.file, &self.options).map_err(text)?;
-        let found = Model::read(&db.begin_read()).map_err(text)?.digest();
+        let found = Model::read(&db.begin_read().map_err(text)?).map_err(text)?.digest();
         if found == self.now.model.digest() {
             return Ok(());
         }

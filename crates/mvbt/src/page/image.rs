@@ -69,6 +69,14 @@ impl Image {
         self.voided.as_ref()
     }
 
+    /// True if a reader of this version finds what it needs.
+    pub fn serves(&self, version: Version) -> bool {
+        let is_known = |slot: &Slot| slot.version <= version || slot.floor <= version;
+        is_known(&self.active)
+            || self.fallback().is_some_and(|slot| slot.version <= version)
+            || self.voided().is_some_and(|slot| slot.floor <= version)
+    }
+
     /// What a reader of this version sees (R4, R5).
     pub fn view(&self, version: Version) -> Result<View<'_>> {
         let newest_of = [Some(&self.active), self.fallback()]

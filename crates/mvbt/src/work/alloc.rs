@@ -17,6 +17,7 @@ use rustc_hash::FxHashSet;
 
 use crate::anchor;
 use crate::mutant::{self, Mutant};
+use crate::ring::Expected;
 use crate::search::Probe;
 use crate::work::catalog::{FREE_TREE, page_count};
 use crate::work::{CATALOG, Work};
@@ -69,6 +70,28 @@ impl Pool {
     pub fn all(&self) -> impl Iterator<Item = PageNo> {
         let freed = self.freed.iter().flat_map(|freed| &freed.pages);
         self.fresh.iter().chain(freed).copied()
+    }
+
+    /// Another user has written since, and a commit block of this list was flushed last.
+    pub fn hold(&mut self, listed: Option<Vec<(PageNo, Expected)>>) {
+        let listed = listed.into_iter().flatten();
+        self.held = Arc::new(listed.map(|(no, _)| no).collect());
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.fresh.is_empty()
+    }
+
+    /// The pages that no reader of any user reaches.
+    pub fn take_fresh(&mut self) -> Vec<PageNo> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// Forgets pages behind the last one of the database: a close has left none of them.
+    pub fn keep_up_to(&mut self, last: PageNo) {
+        if self.fresh.iter().any(|&no| no > last) {
+            self.fresh.clear();
+        }
     }
 
     /// The lowest is taken first, so that neighbours are written together.

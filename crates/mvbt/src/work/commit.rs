@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
+use crate::kill_point::KillPoint;
 use crate::mutant::{self, Mutant};
 use crate::page::image::Image;
 use crate::ring::{CommitBlock, Expected, PAGES_MAX};
@@ -18,10 +19,15 @@ pub struct Committed {
     pub wrote: bool,
     /// A commit block was written.
     pub used_ring: bool,
+    /// All pages that were written.
+    pub changed: Vec<PageNo>,
 }
 
 /// Pages as they are to be written, and the checksums of their directories.
 struct Finished {
+    /// Nobody else reaches them yet. They are written first: a directory in the others may lead
+    /// readers of older versions to them (P6).
+    fresh: BTreeMap<PageNo, Box<[u8]>>,
     pages: BTreeMap<PageNo, Box<[u8]>>,
     /// Those of them that are of long payloads. They are not in the cache.
     overflow: FxHashSet<PageNo>,
@@ -39,21 +45,25 @@ impl Work<'_> {
         self.drafts.retain(|_, draft| draft.is_changed());
         let count = self.drafts.len() + self.raw.len();
         if count == 0 && self.spilled.is_empty() {
-            return Ok(Committed { pool: self.pool, wrote: false, used_ring: false });
+            let (pool, changed) = (self.pool, Vec::new());
+            return Ok(Committed { pool, wrote: false, used_ring: false, changed });
         }
         let is_alone = self.spilled.is_empty() || mutant::is(Mutant::EarlyPagesForgotten);
         let is_single = count == 1 && self.fresh.is_empty() && is_alone;
         let finished = self.finish(!is_single);
         let version = self.version;
         let mut listed = None;
+        let mut all = std::mem::take(&mut self.spilled);
+        all.extend(&finished.checksums);
+        let changed = all.keys().copied().collect();
         if is_single {
             for (no, bytes) in &finished.pages {
                 self.store.write_page_durable(*no, bytes)?;
             }
         } else {
+            self.store.write_pages(&finished.fresh)?;
+            KillPoint::Written.reached();
             self.store.write_pages(&finished.pages)?;
-            let mut all = std::mem::take(&mut self.spilled);
-            all.extend(&finished.checksums);
             let mut pages: Vec<(PageNo, Expected)> = all.into_iter().collect();
             if pages.len() > PAGES_MAX {
                 // I11: the list says that all of them are there.
@@ -64,36 +74,39 @@ impl Work<'_> {
             }
             listed = Some(pages.iter().map(|&(no, _)| no).collect());
             self.store.write_commit_block(&CommitBlock { version, pages }, ring)?;
+            KillPoint::Listed.reached();
             if !mutant::is(Mutant::CommitUnflushed) {
                 self.store.flush()?;
             }
         }
         self.publish(finished)?;
         let pool = self.pool.after_commit(version, listed);
-        Ok(Committed { pool, wrote: true, used_ring: !is_single })
+        Ok(Committed { pool, wrote: true, used_ring: !is_single, changed })
     }
 
     fn finish(&mut self, is_multi: bool) -> Finished {
-        let (mut pages, mut checksums) = (BTreeMap::new(), BTreeMap::new());
+        let (mut fresh, mut pages) = (BTreeMap::new(), BTreeMap::new());
+        let mut checksums = BTreeMap::new();
         let overflow = self.raw.keys().copied().collect();
         for (no, draft) in self.drafts.drain() {
             let (bytes, checksum) = draft.finish(self.version, is_multi, self.store.uuid);
-            pages.insert(no, bytes);
+            let is_fresh = self.fresh.contains(&no);
+            if is_fresh { &mut fresh } else { &mut pages }.insert(no, bytes);
             checksums.insert(no, Expected::Checksum(checksum));
         }
         for (no, (bytes, checksum)) in self.raw.drain() {
-            pages.insert(no, bytes);
+            fresh.insert(no, bytes);
             checksums.insert(no, Expected::Checksum(checksum));
         }
         self.raw_bytes = 0;
-        Finished { pages, overflow, checksums }
+        Finished { fresh, pages, overflow, checksums }
     }
 
     /// Puts what was written into the cache, for those who begin now.
     fn publish(&self, finished: Finished) -> Result<()> {
         finished.overflow.iter().for_each(|&no| self.store.forget(no));
         let voids = self.store.voids.read();
-        for (no, bytes) in finished.pages {
+        for (no, bytes) in finished.fresh.into_iter().chain(finished.pages) {
             if !finished.overflow.contains(&no) {
                 self.store.keep(Image::read(bytes, no, self.store.uuid, &voids)?);
             }
@@ -110,8 +123,9 @@ impl Work<'_> {
         }
         self.drafts.retain(|_, draft| draft.is_changed());
         let finished = self.finish(true);
+        self.store.write_pages(&finished.fresh)?;
         self.store.write_pages(&finished.pages)?;
-        for no in finished.pages.keys() {
+        for no in finished.checksums.keys() {
             self.store.forget(*no);
         }
         self.spilled.extend(finished.checksums);
