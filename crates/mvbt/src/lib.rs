@@ -18,6 +18,7 @@
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
 //! | what a transaction may do, and what it ends with | `transaction.rs`, `writer.rs` |
+//! | who may write now | `writer_lock.rs` |
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
@@ -45,11 +46,13 @@ mod recovery;
 mod ring;
 mod scrub;
 mod search;
+mod shared;
 mod store;
 mod transaction;
 mod voids;
 mod work;
 mod writer;
+mod writer_lock;
 
 pub use check::{Order, Report};
 pub use cursor::Cursor;

@@ -1,51 +1,46 @@
 //! A transaction that may change the database.
 
-use parking_lot::MutexGuard;
+use std::sync::Arc;
 
-use crate::db::Database;
 use crate::search::{Compare, Probe, TreeRef};
 use crate::work::{self, Pool, Work};
-use crate::writer::Writer;
+use crate::writer_lock::WriterGuard;
 use crate::{Error, Result, TreeId, Version};
 
-/// Dropped, it is rolled back.
-pub struct WriteTransaction<'db> {
-    database: &'db Database,
-    writer: MutexGuard<'db, Writer>,
+/// Dropped, it is rolled back. Threads may use it one after another. It keeps its database alive.
+pub struct WriteTransaction {
+    writer: WriterGuard,
     /// None: it has ended.
-    work: Option<Work<'db>>,
+    work: Option<Work>,
     /// The pool as it was.
     backup: Pool,
     /// An operation has failed halfway. Some cells may be nowhere. So many savepoints were open.
     half_done: Option<usize>,
 }
 
-impl<'db> WriteTransaction<'db> {
-    pub(crate) fn begin(
-        database: &'db Database,
-        mut writer: MutexGuard<'db, Writer>,
-    ) -> Result<WriteTransaction<'db>> {
-        let version = writer.begin(&database.store)?;
+impl WriteTransaction {
+    pub(crate) fn begin(mut writer: WriterGuard) -> Result<WriteTransaction> {
+        let shared = Arc::clone(writer.shared());
+        let version = writer.begin(&shared.store)?;
         let pool = std::mem::take(&mut writer.pool);
         let backup = pool.clone();
-        let horizon = database.readers.horizon();
-        let work = Work::new(&database.store, &database.options, version, horizon, pool);
-        Ok(WriteTransaction { database, writer, work: Some(work), backup, half_done: None })
+        let horizon = shared.readers.horizon();
+        let (store, options) = (Arc::clone(&shared.store), Arc::clone(&shared.options));
+        let work = Work::new(store, options, version, horizon, pool);
+        Ok(WriteTransaction { writer, work: Some(work), backup, half_done: None })
     }
 
-    fn work_mut(&mut self) -> &mut Work<'db> {
+    fn work_mut(&mut self) -> &mut Work {
+        self.writer.note_user();
         self.work.as_mut().expect("the transaction has not ended")
     }
 
-    pub(crate) fn work(&self) -> &Work<'db> {
+    pub(crate) fn work(&self) -> &Work {
         self.work.as_ref().expect("the transaction has not ended")
     }
 
     /// Does something that may fail halfway, also by a panic of the caller's comparison.
-    pub(crate) fn change<R>(
-        &mut self,
-        change: impl FnOnce(&mut Work<'db>) -> Result<R>,
-    ) -> Result<R> {
+    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Work) -> Result<R>) -> Result<R> {
         if self.half_done.is_some() {
             return Err(Error::HalfDone);
         }
@@ -73,17 +68,18 @@ impl<'db> WriteTransaction<'db> {
         }
         let Some(work) = self.work.take() else { return Err(Error::Poisoned) };
         let version = work.version;
+        let shared = Arc::clone(self.writer.shared());
         let committed = work.commit(self.writer.ring)?;
         self.writer.pool = committed.pool;
         if committed.wrote {
             self.writer.last = version;
             self.writer.ring += u64::from(committed.used_ring);
-            self.database.readers.publish(version);
-            if !self.database.options.metadata_embedding {
-                self.writer.write_change_counter(&self.database.store)?;
+            shared.readers.publish(version);
+            if !shared.options.metadata_embedding {
+                self.writer.write_change_counter(&shared.store)?;
             }
         }
-        Ok(self.database.readers.current())
+        Ok(shared.readers.current())
     }
 
     pub fn rollback(mut self) -> Result<()> {
@@ -92,14 +88,15 @@ impl<'db> WriteTransaction<'db> {
 
     fn undo(&mut self) -> Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
+        let shared = Arc::clone(self.writer.shared());
         self.writer.pool = std::mem::take(&mut self.backup);
         if !work.has_spilled() {
             return Ok(());
         }
-        let voided = self.writer.make_void(&self.database.store, work.version);
+        let voided = self.writer.make_void(&shared.store, work.version);
         if voided.is_err() {
             // What it has written would count from now on.
-            self.database.store.poison_all();
+            shared.store.poison_all();
         }
         voided
     }
@@ -188,7 +185,7 @@ impl<'db> WriteTransaction<'db> {
     }
 }
 
-impl Drop for WriteTransaction<'_> {
+impl Drop for WriteTransaction {
     fn drop(&mut self) {
         // A failure has poisoned the store, and the next call says so.
         let _ = self.undo();

@@ -91,8 +91,8 @@ struct Run<'a> {
 }
 
 /// A reader, and what it must see.
-struct Reader<'db> {
-    txn: ReadTransaction<'db>,
+struct Reader {
+    txn: ReadTransaction,
     digest: u64,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
         let file = self.file.clone();
         let db = open(&file, &self.options).map_err(text)?;
         self.holds(&db)?;
-        let mut readers: Vec<Reader<'_>> = Vec::new();
+        let mut readers: Vec<Reader> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let done = at + 1;
             match *step {
@@ -229,7 +229,7 @@ impl<'a> Run<'a> {
     }
 
     /// A reader sees its state, or is told that this is gone. The second is rare.
-    fn look(&mut self, readers: &[Reader<'_>]) -> Result<(), String> {
+    fn look(&mut self, readers: &[Reader]) -> Result<(), String> {
         let mut gone = 0;
         for reader in readers {
             let about =

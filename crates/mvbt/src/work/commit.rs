@@ -28,7 +28,7 @@ struct Finished {
     checksums: BTreeMap<PageNo, Expected>,
 }
 
-impl Work<'_> {
+impl Work {
     /// True if pages of this transaction are in the file already.
     pub fn has_spilled(&self) -> bool {
         !self.spilled.is_empty()

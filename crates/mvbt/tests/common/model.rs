@@ -88,7 +88,7 @@ pub fn check(read: &dyn Read, model: &Model, about: &str) {
 /// What an old reader finds. `may_be_gone`: transactions have written pages early, and were rolled
 /// back; then the reader may be told that its version is gone.
 pub fn check_reader(
-    reader: &ReadTransaction<'_>,
+    reader: &ReadTransaction,
     model: &Model,
     may_be_gone: bool,
     about: &str,
@@ -121,11 +121,7 @@ pub fn compare(found: &Model, model: &Model, about: &str) {
     }
 }
 
-pub fn step(
-    rng: &mut fastrand::Rng,
-    txn: &mut WriteTransaction<'_>,
-    model: &mut Model,
-) -> Result<()> {
+pub fn step(rng: &mut fastrand::Rng, txn: &mut WriteTransaction, model: &mut Model) -> Result<()> {
     let trees: Vec<TreeId> = model.integers.keys().copied().collect();
     let record_trees: Vec<TreeId> = model.records.keys().copied().collect();
     match rng.u8(..100) {
