@@ -17,7 +17,8 @@
 //! |---|---|
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
-//! | what a transaction may do, and what it ends with | `transaction.rs`, `writer.rs` |
+//! | what a transaction may do | `transaction.rs` |
+//! | what it ends with | `prepared.rs`, `writer.rs` |
 //! | who may write now | `writer_lock.rs` |
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
@@ -40,6 +41,7 @@ mod mutant;
 mod options;
 mod page;
 mod payload;
+mod prepared;
 mod read;
 mod readers;
 mod recovery;
@@ -60,6 +62,7 @@ pub use db::Database;
 pub use error::{Error, Result};
 pub use ids::{PageNo, TreeId, Version};
 pub use options::Options;
+pub use prepared::Prepared;
 pub use read::{Read, ReadTransaction};
 pub use search::{Probe, Source, TreeRef};
 pub use store::Counters;

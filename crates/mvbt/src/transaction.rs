@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::prepared::Prepared;
 use crate::search::{Compare, Probe, TreeRef};
 use crate::work::{self, Pool, Work};
 use crate::writer_lock::WriterGuard;
@@ -9,13 +10,18 @@ use crate::{Error, Result, TreeId, Version};
 
 /// Dropped, it is rolled back. Threads may use it one after another. It keeps its database alive.
 pub struct WriteTransaction {
-    writer: WriterGuard,
     /// None: it has ended.
-    work: Option<Work>,
-    /// The pool as it was.
-    backup: Pool,
+    open: Option<Open>,
     /// An operation has failed halfway. Some cells may be nowhere. So many savepoints were open.
     half_done: Option<usize>,
+}
+
+/// What a transaction has until it ends.
+struct Open {
+    writer: WriterGuard,
+    work: Work,
+    /// The pool as it was.
+    backup: Pool,
 }
 
 impl WriteTransaction {
@@ -27,16 +33,17 @@ impl WriteTransaction {
         let horizon = shared.readers.horizon();
         let (store, options) = (Arc::clone(&shared.store), Arc::clone(&shared.options));
         let work = Work::new(store, options, version, horizon, pool);
-        Ok(WriteTransaction { writer, work: Some(work), backup, half_done: None })
+        Ok(WriteTransaction { open: Some(Open { writer, work, backup }), half_done: None })
     }
 
     fn work_mut(&mut self) -> &mut Work {
-        self.writer.note_user();
-        self.work.as_mut().expect("the transaction has not ended")
+        let open = self.open.as_mut().expect("the transaction has not ended");
+        open.writer.note_user();
+        &mut open.work
     }
 
     pub(crate) fn work(&self) -> &Work {
-        self.work.as_ref().expect("the transaction has not ended")
+        &self.open.as_ref().expect("the transaction has not ended").work
     }
 
     /// Does something that may fail halfway, also by a panic of the caller's comparison.
@@ -52,12 +59,20 @@ impl WriteTransaction {
         changed
     }
 
+    /// The version that the commit makes.
     pub fn version(&self) -> Version {
         self.work().version
     }
 
     /// Durable when this returns.
-    pub fn commit(mut self) -> Result<Version> {
+    pub fn commit(self) -> Result<Version> {
+        self.prepare().map(Prepared::finish)
+    }
+
+    /// The first step of a commit: all that can fail. When this returns, the transaction is
+    /// durable, and survives a crash. Readers do not see it yet. After an error it is rolled back;
+    /// after a failed write or flush the next opening finds it, or not.
+    pub fn prepare(mut self) -> Result<Prepared> {
         let deposited = self.change(|work| {
             work.release(0);
             work.deposit(false)
@@ -66,39 +81,34 @@ impl WriteTransaction {
             self.undo()?;
             return Err(error);
         }
-        let Some(work) = self.work.take() else { return Err(Error::Poisoned) };
-        let version = work.version;
-        let shared = Arc::clone(self.writer.shared());
-        let committed = work.commit(self.writer.ring)?;
-        self.writer.pool = committed.pool;
-        if committed.wrote {
-            self.writer.last = version;
-            self.writer.ring += u64::from(committed.used_ring);
-            shared.readers.publish(version);
-            if !shared.options.metadata_embedding {
-                self.writer.write_change_counter(&shared.store)?;
+        let Some(open) = self.open.take() else { return Err(Error::Poisoned) };
+        let Open { mut writer, work, backup } = open;
+        let shared = Arc::clone(writer.shared());
+        let written = work.write(writer.ring).and_then(|written| {
+            if !written.is_nothing() && !shared.options.metadata_embedding {
+                writer.write_change_counter(&shared.store)?;
+            }
+            Ok(written)
+        });
+        match written {
+            Ok(written) => Ok(Prepared::new(writer, written, backup)),
+            Err(error) => {
+                // A part of it may be in the file, under a version that nobody may have again.
+                shared.store.poison_all();
+                Err(error)
             }
         }
-        Ok(shared.readers.current())
     }
 
+    /// Nothing of it is left. After an error the database has to be opened anew.
     pub fn rollback(mut self) -> Result<()> {
         self.undo()
     }
 
     fn undo(&mut self) -> Result<()> {
-        let Some(work) = self.work.take() else { return Ok(()) };
-        let shared = Arc::clone(self.writer.shared());
-        self.writer.pool = std::mem::take(&mut self.backup);
-        if !work.has_spilled() {
-            return Ok(());
-        }
-        let voided = self.writer.make_void(&shared.store, work.version);
-        if voided.is_err() {
-            // What it has written would count from now on.
-            shared.store.poison_all();
-        }
-        voided
+        let Some(Open { mut writer, work, backup }) = self.open.take() else { return Ok(()) };
+        writer.pool = backup;
+        if work.has_spilled() { writer.make_void_or_poison(work.version) } else { Ok(()) }
     }
 
     pub fn create_tree(&mut self, is_record: bool) -> Result<TreeId> {

@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::shared::Shared;
 use crate::writer::Writer;
-use crate::{Error, Result};
+use crate::{Error, Result, Version};
 
 pub struct WriterLock {
     /// None: someone has it.
@@ -80,6 +80,13 @@ pub struct WriterGuard {
 impl WriterGuard {
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// I13. If that fails, what the version has written would count from now on: nothing more is
+    /// written.
+    pub fn make_void_or_poison(&mut self, version: Version) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        self.make_void(&shared.store, version).inspect_err(|_| shared.store.poison_all())
     }
 
     /// Called by whoever does something with the transaction: it may have come from another thread.

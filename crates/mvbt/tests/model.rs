@@ -21,7 +21,7 @@ fn run(seed: u64, transactions: usize) {
             if rng.u8(..12) == 0 {
                 readers.push((db.begin_read(), model.clone()));
             }
-            transaction(&mut rng, &db, &mut model, &mut false).unwrap();
+            transaction(&mut rng, &db, &mut model, &mut false, spills).unwrap();
             if rng.u8(..10) == 0 {
                 let about = format!("seed {seed}, round {round}, transaction {number}");
                 check(&db.begin_read(), &model, &about);

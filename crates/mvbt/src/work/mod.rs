@@ -37,6 +37,7 @@ pub use catalog::{
     CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count,
     tree, trees,
 };
+pub use commit::Written;
 use savepoint::Saved;
 
 pub struct Work {

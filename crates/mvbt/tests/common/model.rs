@@ -183,11 +183,13 @@ pub fn step(rng: &mut fastrand::Rng, txn: &mut WriteTransaction, model: &mut Mod
 
 /// True if the transaction was committed. An error may have come before the commit, or in it. Then
 /// the database has this transaction, or it has not: the model is as it would be with it.
+/// `may_void`: it may be rolled back after the commit's first step.
 pub fn transaction(
     rng: &mut fastrand::Rng,
     db: &Database,
     model: &mut Model,
     is_committing: &mut bool,
+    may_void: bool,
 ) -> Result<()> {
     *is_committing = false;
     let before = model.clone();
@@ -213,13 +215,21 @@ pub fn transaction(
     if rng.u8(..8) == 0 {
         compare(&contents(&txn, model)?, model, "in the transaction");
     }
-    if rng.u8(..6) == 0 {
-        *model = before;
-        txn.rollback()
-    } else {
-        *is_committing = true;
-        txn.commit().map(drop)
+    let ends = rng.u8(..12);
+    *is_committing = ends >= 2 || ends == 1 && may_void;
+    match ends {
+        1 if may_void => {
+            txn.prepare()?.rollback()?;
+            *model = before;
+        }
+        0 | 1 => {
+            *model = before;
+            txn.rollback()?;
+        }
+        2 | 3 => drop(txn.prepare()?.finish()),
+        _ => drop(txn.commit()?),
     }
+    Ok(())
 }
 
 /// Every page is whole and belongs to one place. Answers how many pages are lost.
