@@ -17,7 +17,9 @@
 //! |---|---|
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
-//! | what a transaction may do, and what it ends with | `transaction.rs`, `writer.rs` |
+//! | what a transaction may do | `transaction.rs` |
+//! | what it ends with | `prepared.rs`, `writer.rs` |
+//! | who may write now | `writer_lock.rs` |
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
@@ -28,6 +30,7 @@ mod anchor;
 mod bytes;
 mod cache;
 mod check;
+mod closing;
 mod commons;
 mod cursor;
 mod db;
@@ -39,20 +42,24 @@ mod layout;
 pub mod mutant;
 #[cfg(not(feature = "mutants"))]
 mod mutant;
+mod opening;
 mod options;
 mod page;
 mod payload;
+mod prepared;
 mod read;
 mod readers;
 mod recovery;
 mod ring;
 mod scrub;
 mod search;
+mod shared;
 mod store;
 mod transaction;
 mod voids;
 mod work;
 mod writer;
+mod writer_lock;
 
 pub use check::{Order, Report};
 #[doc(hidden)]
@@ -62,6 +69,7 @@ pub use db::Database;
 pub use error::{Error, Result};
 pub use ids::{PageNo, TreeId, Version};
 pub use options::Options;
+pub use prepared::Prepared;
 pub use read::{Read, ReadTransaction};
 pub use search::{Probe, Source, TreeRef};
 pub use store::Counters;

@@ -1,11 +1,12 @@
 //! Reading: the database as some version has it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cursor::Cursor;
-use crate::db::Database;
 use crate::page::overflow;
 use crate::search::{PageRef, Probe, Source, TreeRef};
+use crate::shared::Shared;
 use crate::transaction::WriteTransaction;
 use crate::work::{self, META_WORDS};
 use crate::{PageNo, Result, TreeId, Version};
@@ -14,17 +15,18 @@ use crate::{PageNo, Result, TreeId, Version};
 const WRITE_PATIENCE: Duration = Duration::from_millis(200);
 const REREAD: Duration = Duration::from_micros(50);
 
-/// The database as it was when this began.
-pub struct ReadTransaction<'db> {
-    database: &'db Database,
+/// The database as it was when this began. It keeps its database alive.
+pub struct ReadTransaction {
+    shared: Arc<Shared>,
     version: Version,
 }
 
-impl<'db> ReadTransaction<'db> {
-    pub(crate) fn begin(database: &'db Database) -> Result<ReadTransaction<'db>> {
-        database.board.check_user()?;
-        let reader = ReadTransaction { database, version: database.readers.register() };
-        database.catch_up()?;
+impl ReadTransaction {
+    pub(crate) fn begin(shared: &Arc<Shared>) -> Result<ReadTransaction> {
+        shared.board.check_user()?;
+        let version = shared.readers.register();
+        let reader = ReadTransaction { shared: Arc::clone(shared), version };
+        shared.catch_up()?;
         Ok(reader)
     }
 
@@ -33,9 +35,9 @@ impl<'db> ReadTransaction<'db> {
     }
 }
 
-impl Drop for ReadTransaction<'_> {
+impl Drop for ReadTransaction {
     fn drop(&mut self) {
-        self.database.readers.unregister(self.version);
+        self.shared.readers.unregister(self.version);
     }
 }
 
@@ -74,23 +76,23 @@ pub trait Read {
     }
 }
 
-impl Read for WriteTransaction<'_> {
+impl Read for WriteTransaction {
     fn source(&self) -> &dyn Source {
         self.work()
     }
 }
 
-impl Read for ReadTransaction<'_> {
+impl Read for ReadTransaction {
     fn source(&self) -> &dyn Source {
         self
     }
 }
 
-impl Source for ReadTransaction<'_> {
+impl Source for ReadTransaction {
     /// A page that is being written may have no directory for this version for a moment. It is
     /// read again until the writer has ended (P6).
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
-        let Database { store, board, .. } = self.database;
+        let Shared { store, board, .. } = &*self.shared;
         let began = Instant::now();
         loop {
             let is_writing = board.is_writing();
@@ -105,7 +107,7 @@ impl Source for ReadTransaction<'_> {
     }
 
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
-        let store = &self.database.store;
+        let store = &self.shared.store;
         let bytes = store.read_raw(no)?;
         let page = overflow::decode(&bytes, no, store.uuid)?;
         Ok((page.payload.to_vec(), page.next))

@@ -46,10 +46,6 @@ impl Readers {
         self.board.show_reader(own.keys().next().copied());
     }
 
-    pub fn current(&self) -> Version {
-        self.board.current()
-    }
-
     /// The oldest version that is read, or the current one.
     pub fn horizon(&self) -> Version {
         self.board.horizon()

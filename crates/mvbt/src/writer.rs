@@ -1,38 +1,18 @@
 //! What a writer keeps from transaction to transaction, and the anchor of this opening.
 
-use std::time::Instant;
-
 use crate::anchor::{Anchor, VOIDS_MAX};
 use crate::commons::board::{Board, Opened};
 use crate::kill_point::KillPoint;
 use crate::mutant::{self, Mutant};
 use crate::recovery::{self, Recovered};
 use crate::store::Store;
-use crate::work::{Committed, Pool};
+use crate::work::Pool;
 use crate::{Error, Result, Version, scrub};
 
 pub struct Writer {
     /// The newest that this user knows.
     anchor: Anchor,
     pub pool: Pool,
-}
-
-/// The lock among all users of the database, until this is dropped.
-pub struct Turn<'a>(&'a Board);
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.0.unlock_writer();
-    }
-}
-
-impl<'a> Turn<'a> {
-    /// None: another user had it until then.
-    pub fn take(board: &'a Board, until: Option<Instant>) -> Result<Option<Turn<'a>>> {
-        let turn = board.lock_writer(until)?.then(|| Turn(board));
-        KillPoint::Locked.reached();
-        Ok(turn)
-    }
 }
 
 impl Writer {
@@ -62,7 +42,7 @@ impl Writer {
         Ok(current)
     }
 
-    /// The version of the next transaction. This user has its turn, and its cache is up to date
+    /// The version of the next transaction. This user has the lock. Its cache is up to date
     /// afterwards if the board is looked at once more.
     pub fn begin(&mut self, store: &Store, board: &Board) -> Result<Version> {
         store.check_usable()?;
@@ -127,22 +107,9 @@ impl Writer {
         Ok(())
     }
 
-    /// The transaction is durable. Answers how many pages were ever changed.
-    pub fn publish(
-        &mut self,
-        store: &Store,
-        board: &Board,
-        version: Version,
-        committed: Committed,
-        writes_change_counter: bool,
-    ) -> Result<u64> {
-        self.pool = committed.pool;
-        KillPoint::Durable.reached();
-        let now = board.publish(version, &committed.changed, committed.used_ring);
-        if writes_change_counter {
-            self.write(store, board, self.following())?;
-        }
-        Ok(now)
+    /// Without metadata embedding each commit writes the change counter.
+    pub fn write_change_counter(&mut self, store: &Store, board: &Board) -> Result<()> {
+        self.write(store, board, self.following())
     }
 
     /// I13: the version never was.
