@@ -68,6 +68,8 @@ pub use cursor::Cursor;
 pub use db::Database;
 pub use error::{Error, Result};
 pub use ids::{PageNo, TreeId, Version};
+#[cfg(feature = "kill-points")]
+pub use kill_point::KillPoint;
 pub use options::Options;
 pub use prepared::Prepared;
 pub use read::{Read, ReadTransaction};
