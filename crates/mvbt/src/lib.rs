@@ -17,6 +17,7 @@
 //! |---|---|
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
+//! | a place in a tree, also after a change | `cursor.rs`, `restore.rs` |
 //! | what a transaction may do | `transaction.rs` |
 //! | what it ends with | `prepared.rs`, `writer.rs` |
 //! | who may write now | `writer_lock.rs` |
@@ -43,8 +44,10 @@ mod page;
 mod payload;
 mod prepared;
 mod read;
+mod read_only;
 mod readers;
 mod recovery;
+mod restore;
 mod ring;
 mod scrub;
 mod search;
@@ -64,6 +67,7 @@ pub use ids::{PageNo, TreeId, Version};
 pub use options::Options;
 pub use prepared::Prepared;
 pub use read::{Read, ReadTransaction};
+pub use restore::Restored;
 pub use search::{Probe, Source, TreeRef};
 pub use store::Counters;
 pub use transaction::WriteTransaction;

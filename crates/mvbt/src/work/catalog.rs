@@ -93,7 +93,7 @@ fn next_tree(source: &dyn Source) -> Result<TreeId> {
 /// The numbers of all trees but catalog and free pages.
 pub fn trees(source: &dyn Source) -> Result<Vec<TreeId>> {
     let mut ids = Vec::new();
-    let mut cursor = crate::cursor::Cursor::new(CATALOG_TREE);
+    let mut cursor = crate::cursor::Cursor::new(source, CATALOG_TREE);
     cursor.seek(source, Probe::Integer(i64::from(FIRST_TREE.0)))?;
     while let Some(key) = cursor.integer_key(source)? {
         ids.push(TreeId(
@@ -175,6 +175,7 @@ impl Work {
         let tree = self.tree(id)?;
         self.free_below(&tree, tree.root, None, &mut FxHashSet::default())?;
         self.note_trees();
+        self.note_change(id);
         self.delete(&CATALOG_TREE, Probe::Integer(i64::from(id.0)))?;
         self.trees.remove(&id);
         self.free_page(tree.root);

@@ -57,10 +57,13 @@ pub struct Work {
     pool: Pool,
     /// Changes of the catalog or of the tree of free pages that are being made.
     edits_of_system: u32,
+    /// The change that is made leaves less than was there.
+    is_freeing: bool,
     trees: FxHashMap<TreeId, TreeRef>,
     savepoints: Vec<Saved>,
-    /// Rises with each change, so that cursors notice.
-    pub changes: u64,
+    /// How often each tree was changed, and how often something was taken back. So cursors notice.
+    changes: FxHashMap<TreeId, u64>,
+    rollbacks: u64,
 }
 
 impl Work {
@@ -83,9 +86,11 @@ impl Work {
             fresh: FxHashSet::default(),
             pool,
             edits_of_system: 0,
+            is_freeing: false,
             trees: FxHashMap::default(),
             savepoints: Vec::new(),
-            changes: 0,
+            changes: FxHashMap::default(),
+            rollbacks: 0,
         }
     }
 
@@ -96,7 +101,6 @@ impl Work {
 
     /// `is_root`: readers may need what it was at another height.
     fn draft_of(&mut self, no: PageNo, is_root: bool) -> Result<&mut Draft> {
-        self.changes += 1;
         if !self.drafts.contains_key(&no) {
             let is_spilled = self.spilled.contains_key(&no);
             let image = match is_spilled {
@@ -125,7 +129,12 @@ impl Work {
         } else {
             self.note(no);
         }
+        self.note_change(self.drafts[&no].tree);
         Ok(self.drafts.get_mut(&no).expect("it was put there"))
+    }
+
+    fn note_change(&mut self, tree: TreeId) {
+        *self.changes.entry(tree).or_default() += 1;
     }
 
     fn spilled_image(&self, no: PageNo) -> Result<crate::page::image::Image> {
@@ -251,8 +260,12 @@ fn above(no: PageNo, height: u8) -> Result<u8> {
 }
 
 impl Source for Work {
-    fn changes(&self) -> u64 {
-        self.changes
+    fn changes(&self, tree: TreeId) -> u64 {
+        self.rollbacks + self.changes.get(&tree).copied().unwrap_or(0)
+    }
+
+    fn tree(&self, of: &TreeRef) -> Result<TreeRef> {
+        self.trees.get(&of.id).map_or_else(|| tree(self, of.id), |tree| Ok(*tree))
     }
 
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
