@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::anchor::Anchor;
+use crate::backup::Backup;
 use crate::check::{Check, Order, Report};
 use crate::layout::{self, BLOCK_BYTES};
 use crate::options::Options;
@@ -64,9 +65,16 @@ impl Database {
             return Err(Error::PageSize { bytes: options.page_bytes });
         }
         let uuid = Uuid::random().map_err(|source| open_failed(&path, "draw a UUID", source))?;
-        let first = Version(1);
+        let store = Store::new(storage, path, options.page_bytes, uuid, options.cache_bytes);
+        store.prepare()?;
+        Database::begin_file(store, options, work::FREE_PAGES.0)
+    }
+
+    /// Makes a file a database of so many pages: writes catalog, tree of free pages, and anchor.
+    pub(crate) fn begin_file(store: Store, options: Options, pages: u64) -> Result<Database> {
+        let (first, page_bytes, uuid) = (Version(1), store.page_bytes, store.uuid);
         let anchor = Anchor {
-            page_bytes: options.page_bytes,
+            page_bytes,
             uuid,
             sequence: 0,
             opening: 0,
@@ -76,14 +84,10 @@ impl Database {
             voids: Vec::new(),
             pool: Vec::new(),
         };
-        let store = Store::new(storage, path, options.page_bytes, uuid, options.cache_bytes);
-        store.prepare()?;
-        let roots = [(work::CATALOG, TreeId(0)), (work::FREE_PAGES, work::FREE)];
-        for (no, tree) in roots {
-            let mut draft = Draft::fresh(options.page_bytes, no, tree, false, 0, first);
+        for (no, tree) in [(work::CATALOG, TreeId(0)), (work::FREE_PAGES, work::FREE)] {
+            let mut draft = Draft::fresh(page_bytes, no, tree, false, 0, first);
             if no == work::CATALOG {
-                for (index, cell) in work::first_cells(first, roots.len() as u64).iter().enumerate()
-                {
+                for (index, cell) in work::first_cells(first, pages).iter().enumerate() {
                     assert!(draft.insert(index, cell, 0), "an empty page has room");
                 }
             }
@@ -219,6 +223,17 @@ impl Database {
         let count = lost.len() as u64;
         writer.pool.add(lost);
         Ok(count)
+    }
+
+    /// Begins a copy of the last committed version, in a file that must not exist. Writers go on
+    /// meanwhile. The copy is compact, and keeps the numbers of trees and the meta words.
+    pub fn backup(&self, path: &Path) -> Result<Backup> {
+        Backup::begin(self.begin_read(), self.page_bytes(), path)
+    }
+
+    /// Makes such a copy at once. It is durable when this returns.
+    pub fn vacuum_into(&self, path: &Path) -> Result<()> {
+        self.backup(path)?.run()
     }
 
     /// Puts free pages where the next opening finds them. Without it the next opening recovers.

@@ -24,9 +24,11 @@
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
+//! | a copy of a snapshot in a new file | `backup.rs`, `load.rs` |
 //! | whether a database is sound | `check.rs` |
 
 mod anchor;
+mod backup;
 mod bytes;
 mod cache;
 mod check;
@@ -35,6 +37,7 @@ mod db;
 mod error;
 mod ids;
 mod layout;
+mod load;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 #[cfg(not(feature = "mutants"))]
@@ -59,6 +62,7 @@ mod work;
 mod writer;
 mod writer_lock;
 
+pub use backup::Backup;
 pub use check::{Order, Report};
 pub use cursor::Cursor;
 pub use db::Database;

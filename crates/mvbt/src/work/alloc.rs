@@ -188,7 +188,7 @@ impl Work {
         if self.pool.has_more_than(least) {
             return Ok(());
         }
-        let more = wanted.max(least as u64).min(self.store.pages_max().saturating_sub(count));
+        let more = wanted.max(least as u64 + 1).min(self.store.pages_max().saturating_sub(count));
         if more > 0 {
             self.store.grow(count + more)?;
             // The pages first: to note their number, the catalog may need one.

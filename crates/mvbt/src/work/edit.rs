@@ -8,7 +8,7 @@ use crate::search::{self, PageRef, Probe, Source, Step, TreeRef};
 use crate::work::Work;
 use crate::work::alloc::POOL_OF_SYSTEM;
 use crate::work::catalog::FIRST_TREE;
-use crate::work::put::{Change, ROOT_SPARE_BYTES};
+use crate::work::put::{Change, ROOT_SPARE_BYTES, child_cell};
 use crate::{Error, Result};
 
 impl Work {
@@ -162,7 +162,7 @@ impl Work {
         // What older readers need hangs below an inner page, so the root stays one.
         let height = super::above(tree.root, draft.height())?;
         let leaf = self.fresh_draft(tree, 0)?;
-        let cell = self.child_cell_from(self.version, leaf, tree.is_record, None);
+        let cell = child_cell(self.version, leaf, tree.is_record, None);
         let draft = self.draft(tree.root)?;
         let displaced = draft.become_empty(height);
         if !draft.insert(0, &cell, 0) {

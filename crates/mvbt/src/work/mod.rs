@@ -34,10 +34,11 @@ use crate::{Error, PageNo, Result, TreeId, Version};
 pub use alloc::Pool;
 pub use catalog::FREE_PAGES;
 pub use catalog::{
-    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count,
-    tree, trees,
+    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, next_tree,
+    page_count, tree, trees,
 };
 pub use commit::Written;
+pub use put::{ROOT_SPARE_BYTES, child_cell, key_of_cell};
 use savepoint::Saved;
 
 pub struct Work {
@@ -211,7 +212,7 @@ impl Work {
                 what: "it has more than fits in a page",
             });
         }
-        let cell = self.child_cell_from(self.version, child, tree.is_record, None);
+        let cell = child_cell(self.version, child, tree.is_record, None);
         let root = self.drafts.get_mut(&tree.root).expect("it is being changed");
         match root.insert(0, &cell, 0) {
             true => Ok(()),
@@ -237,7 +238,7 @@ impl Work {
             return Err(Error::Damaged { page: root, what: "it has more than fits in a page" });
         }
         history.set_floor(Version(0));
-        let cell = self.child_cell_from(displaced.start, no, tree.is_record, None);
+        let cell = child_cell(displaced.start, no, tree.is_record, None);
         let mut is_listed = self.list_dead(root, &cell, displaced.end);
         if !is_listed {
             self.hand_down(root, displaced.height)?;
