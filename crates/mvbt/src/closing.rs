@@ -6,6 +6,9 @@ use crate::db::Database;
 use crate::kill_point::KillPoint;
 
 pub fn close(database: &Database) -> Result<()> {
+    if database.shared.options.read_only {
+        return database.shared.board.settle(&mut |_| Ok(Then::Leave));
+    }
     let mut has_left = false;
     while !has_left {
         hand_over(database)?;

@@ -6,16 +6,17 @@ use std::time::{Duration, Instant};
 
 use oneflush_blocklog::Storage;
 
+use crate::backup::Backup;
 use crate::check::{Check, Order, Report};
 use crate::commons::Then;
 use crate::commons::memory::Memory;
 use crate::options::Options;
-use crate::read::ReadTransaction;
+use crate::read::{Read, ReadTransaction};
 use crate::shared::Shared;
 use crate::store::Counters;
 use crate::transaction::WriteTransaction;
 use crate::writer_lock::{Wait, WriterGuard, WriterLock};
-use crate::{Error, Result, Version, closing, opening};
+use crate::{Error, PageNo, Result, Version, closing, opening};
 
 /// An open file, which other processes may use at the same time. Its transactions keep it open when
 /// this is dropped.
@@ -67,33 +68,60 @@ impl Database {
         WriterLock::take(&self.shared, wait)
     }
 
+    fn begin(&self, wait: Wait) -> Result<WriteTransaction> {
+        self.check_writable()?;
+        WriteTransaction::begin(self.writer(wait)?)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.shared.options.read_only {
+            true => Err(Error::ReadOnly { path: self.shared.store.path().to_owned() }),
+            false => Ok(()),
+        }
+    }
+
     /// Waits for another transaction that writes, in this process or another one. `Busy`: the
-    /// calling thread has one itself.
+    /// calling thread has one itself. `ReadOnly`: the database was opened so.
     pub fn begin_write(&self) -> Result<WriteTransaction> {
-        WriteTransaction::begin(self.writer(Wait::ForEver)?)
+        self.begin(Wait::ForEver)
     }
 
     /// `Busy`, at once: a transaction writes.
     pub fn try_begin_write(&self) -> Result<WriteTransaction> {
-        WriteTransaction::begin(self.writer(Wait::Not)?)
+        self.begin(Wait::Not)
     }
 
     /// `Busy`: after this time another transaction still writes, or the calling thread has one
     /// itself.
     pub fn begin_write_within(&self, time: Duration) -> Result<WriteTransaction> {
         let wait = Instant::now().checked_add(time).map_or(Wait::ForEver, Wait::Until);
-        WriteTransaction::begin(self.writer(wait)?)
+        self.begin(wait)
     }
 
-    /// Reads the last committed version. Does not wait for a writer.
+    /// The last committed version, for as long as this lives. Does not wait for a writer.
     pub fn begin_read(&self) -> Result<ReadTransaction> {
         ReadTransaction::begin(&self.shared)
     }
 
+    /// The database gets no more pages than this. Beside [`Read::page_count`].
+    pub fn pages_max(&self) -> u64 {
+        self.shared.store.pages_max()
+    }
+
+    /// Sets it, for this opening. It is never less than the pages that the database has. Answers
+    /// what it is now. A transaction that writes meets it with its next page.
+    pub fn set_pages_max(&self, pages: u64) -> Result<u64> {
+        let pages = pages.max(self.begin_read()?.page_count()?);
+        self.shared.store.set_pages_max(pages);
+        Ok(pages)
+    }
+
+    /// Of each page, in bytes.
     pub fn page_bytes(&self) -> usize {
         self.shared.store.page_bytes
     }
 
+    /// What was written and read since it was opened.
     pub fn counters(&self) -> &Counters {
         &self.shared.store.counters
     }
@@ -109,13 +137,19 @@ impl Database {
     pub fn check(&self, order: Option<Order<'_>>) -> Result<Report> {
         let writer = self.writer(Wait::ForEver)?;
         let reader = self.begin_read()?;
-        Check::run(&reader, order, writer.pool.all(), self.shared.store.pages()?)
+        Check::run(&reader, order, self.free(&writer), self.shared.store.pages()?)
+    }
+
+    /// Pages that are at hand for those who write.
+    fn free(&self, writer: &WriterGuard) -> Vec<PageNo> {
+        writer.pool.all().chain(self.shared.board.left()).collect()
     }
 
     /// Finds pages that belong to nobody, since a crash, and uses them again. Answers how many.
     /// Reads the whole database, and keeps writers out meanwhile. `Busy`: the calling thread has a
     /// write transaction, or another process uses the database.
     pub fn reclaim(&self) -> Result<u64> {
+        self.check_writable()?;
         let mut count = 0;
         self.shared.board.settle(&mut |is_alone| {
             // Pages that others have at hand would be taken for lost ones.
@@ -131,13 +165,24 @@ impl Database {
     fn reclaim_alone(&self) -> Result<u64> {
         let mut writer = self.writer(Wait::ForEver)?;
         let reader = self.begin_read()?;
-        let report = Check::run(&reader, None, writer.pool.all(), self.shared.store.pages()?)?;
+        let report = Check::run(&reader, None, self.free(&writer), self.shared.store.pages()?)?;
         // Pages of older readers would be taken for lost ones. A damaged tree hides pages.
         let may = self.shared.board.horizon() == reader.version() && report.faults.is_empty();
         let lost = if may { report.lost } else { Vec::new() };
         let count = lost.len() as u64;
         writer.pool.add(lost);
         Ok(count)
+    }
+
+    /// Begins a copy of the last committed version, in a file that must not exist. Writers go on
+    /// meanwhile. The copy is compact, and keeps the numbers of trees and the meta words.
+    pub fn backup(&self, path: &Path) -> Result<Backup> {
+        Backup::begin(self.begin_read()?, self.page_bytes(), path)
+    }
+
+    /// Makes such a copy at once. It is durable when this returns.
+    pub fn vacuum_into(&self, path: &Path) -> Result<()> {
+        self.backup(path)?.run()
     }
 
     /// Puts free pages where the next opening finds them, or leaves them to the other users.

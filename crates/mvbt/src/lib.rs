@@ -17,6 +17,7 @@
 //! |---|---|
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
+//! | a place in a tree, also after a change | `cursor.rs`, `restore.rs` |
 //! | what a transaction may do | `transaction.rs` |
 //! | what it ends with | `prepared.rs`, `writer.rs` |
 //! | who may write now | `writer_lock.rs` |
@@ -24,9 +25,11 @@
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
 //! | what processes share | `commons/` |
+//! | a copy of a snapshot in a new file | `backup.rs`, `load.rs` |
 //! | whether a database is sound | `check.rs` |
 
 mod anchor;
+mod backup;
 mod bytes;
 mod cache;
 mod check;
@@ -38,6 +41,7 @@ mod error;
 mod ids;
 mod kill_point;
 mod layout;
+mod load;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 #[cfg(not(feature = "mutants"))]
@@ -48,8 +52,10 @@ mod page;
 mod payload;
 mod prepared;
 mod read;
+mod read_only;
 mod readers;
 mod recovery;
+mod restore;
 mod ring;
 mod scrub;
 mod search;
@@ -61,6 +67,7 @@ mod work;
 mod writer;
 mod writer_lock;
 
+pub use backup::Backup;
 pub use check::{Order, Report};
 #[doc(hidden)]
 pub use commons::memory::Memory;
@@ -73,6 +80,7 @@ pub use kill_point::KillPoint;
 pub use options::Options;
 pub use prepared::Prepared;
 pub use read::{Read, ReadTransaction};
+pub use restore::Restored;
 pub use search::{Probe, Source, TreeRef};
 pub use store::Counters;
 pub use transaction::WriteTransaction;

@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use crate::cursor::Cursor;
 use crate::page::overflow;
-use crate::search::{PageRef, Probe, Source, TreeRef};
+use crate::search::{self, PageRef, Probe, Source, TreeRef};
 use crate::shared::Shared;
 use crate::transaction::WriteTransaction;
 use crate::work::{self, META_WORDS};
 use crate::{PageNo, Result, TreeId, Version};
 
 /// How long a reader waits for a writer to have written a page.
-const WRITE_PATIENCE: Duration = Duration::from_millis(200);
+const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 const REREAD: Duration = Duration::from_micros(50);
+/// A writer that has died writes no more.
+const LOOKS_WITHOUT_WRITER: u32 = 3;
 
 /// The database as it was when this began. It keeps its database alive.
 pub struct ReadTransaction {
@@ -30,6 +32,7 @@ impl ReadTransaction {
         Ok(reader)
     }
 
+    /// The last version that this sees.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -46,12 +49,14 @@ pub trait Read {
     #[doc(hidden)]
     fn source(&self) -> &dyn Source;
 
+    /// `NoTree`: there is none of this number.
     fn tree(&self, id: TreeId) -> Result<TreeRef> {
         work::tree(self.source(), id)
     }
 
+    /// A cursor that stands on no cell yet.
     fn cursor(&self, id: TreeId) -> Result<Cursor> {
-        self.tree(id).map(Cursor::new)
+        Ok(Cursor::new(self.source(), self.tree(id)?))
     }
 
     /// The payload at a key.
@@ -63,14 +68,22 @@ pub trait Read {
         }
     }
 
+    /// How many cells the leaves of a tree have. Reads all pages of the tree, but long payloads.
+    fn count(&self, id: TreeId) -> Result<u64> {
+        search::count(self.source(), &self.tree(id)?, self.page_count()?)
+    }
+
+    /// The meta words.
     fn meta(&self) -> Result<[u32; META_WORDS]> {
         work::meta(self.source())
     }
 
+    /// Pages of the database, used and free, without anchors and commit blocks.
     fn page_count(&self) -> Result<u64> {
         work::page_count(self.source())
     }
 
+    /// The numbers of all trees, in order.
     fn trees(&self) -> Result<Vec<TreeId>> {
         work::trees(self.source())
     }
@@ -93,19 +106,25 @@ impl Source for ReadTransaction {
     /// read again until the writer has ended (P6).
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
         let Shared { store, board, .. } = &*self.shared;
-        let began = Instant::now();
+        let (began, mut looks_without_writer) = (Instant::now(), 0);
         loop {
-            let is_writing = board.is_writing();
+            // Asked before the page is read: a writer may end in between.
+            let is_begun = board.is_begun();
             let page = store.page(no);
             let is_there = page.as_ref().is_ok_and(|image| image.serves(self.version));
-            if is_there || !is_writing || began.elapsed() > WRITE_PATIENCE {
+            let is_over = !is_begun
+                || looks_without_writer == LOOKS_WITHOUT_WRITER
+                || began.elapsed() > WRITE_PATIENCE;
+            if is_there || is_over {
                 return Ok(PageRef::At(page?, self.version));
             }
+            looks_without_writer += u32::from(!board.has_writer());
             store.forget(no);
             std::thread::sleep(REREAD);
         }
     }
 
+    /// Whoever finds the page in a cell finds it whole (P6).
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
         let store = &self.shared.store;
         let bytes = store.read_raw(no)?;

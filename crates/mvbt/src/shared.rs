@@ -8,8 +8,8 @@ use crate::commons::board::{Board, Missed, Seen};
 use crate::options::Options;
 use crate::readers::Readers;
 use crate::store::Store;
-use crate::writer_lock::WriterLock;
-use crate::{PageNo, Result, Version};
+use crate::writer_lock::{Wait, WriterLock};
+use crate::{PageNo, Result, Version, recovery};
 
 pub struct Shared {
     pub store: Arc<Store>,
@@ -23,12 +23,19 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(store: Store, options: Options, board: Board, writer: WriterLock) -> Shared {
+    /// `seen`: up to where the store knows what has changed.
+    pub fn new(
+        store: Store,
+        options: Options,
+        board: Board,
+        writer: WriterLock,
+        seen: Seen,
+    ) -> Shared {
+        store.set_pages_max(options.pages_max);
         let board = Arc::new(board);
         let readers = Readers::new(Arc::clone(&board));
         let (store, options) = (Arc::new(store), Arc::new(options));
-        // The first look reads the anchor.
-        Shared { store, options, board, readers, writer, seen: Mutex::default() }
+        Shared { store, options, board, readers, writer, seen: Mutex::new(seen) }
     }
 
     /// Has the cache and the void intervals up to date with what other users have done.
@@ -36,7 +43,7 @@ impl Shared {
         let mut seen = self.seen.lock();
         let now = self.board.seen();
         if now.generation != seen.generation {
-            *self.store.voids.write() = self.store.newest_anchor()?.voids();
+            *self.store.voids.write() = self.store.newest_anchor()?.anchor.voids();
             self.store.forget_all();
         } else if now.changes != seen.changes {
             match self.board.missed(seen.changes, now.changes) {
@@ -45,6 +52,26 @@ impl Shared {
             }
         }
         *seen = now;
+        Ok(())
+    }
+
+    /// One who comes beside others finds that a writer has died, or that the first user may not
+    /// write: the last transaction was never judged (P4).
+    pub fn repair_what_the_dead_have_left(self: &Arc<Shared>) -> Result<()> {
+        if !self.board.is_begun() || self.board.has_writer() {
+            return Ok(());
+        }
+        if self.options.read_only {
+            let mut seen = self.seen.lock();
+            let recovered = recovery::recover(&self.store, &self.store.newest_anchor()?)?;
+            *self.store.voids.write() = recovered.anchor.voids();
+            *seen = self.board.seen();
+            return Ok(());
+        }
+        let mut writer = WriterLock::take(self, Wait::ForEver)?;
+        if self.board.is_begun() {
+            writer.repair(&self.store, &self.board)?;
+        }
         Ok(())
     }
 

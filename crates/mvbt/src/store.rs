@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -13,9 +13,10 @@ use crate::anchor::Anchor;
 use crate::cache::Cache;
 use crate::layout::{self, BLOCK_BYTES};
 use crate::page::image::Image;
+use crate::recovery::{self, Found};
 use crate::ring::CommitBlock;
 use crate::voids::Voids;
-use crate::{Error, PageNo, Result, recovery};
+use crate::{Error, PageNo, Result};
 
 /// The file grows by a sixteenth, within these.
 const GROWTH_BYTES_MIN: u64 = 64 * 1024;
@@ -37,6 +38,8 @@ pub struct Store {
     pub page_bytes: usize,
     pub uuid: Uuid,
     pub voids: RwLock<Voids>,
+    /// The database gets no more pages than this.
+    pages_max: AtomicU64,
     cache: Cache,
     pub counters: Counters,
     poisoned: AtomicBool,
@@ -56,10 +59,15 @@ impl Store {
             page_bytes,
             uuid,
             voids: RwLock::default(),
+            pages_max: AtomicU64::new(u64::MAX),
             cache: Cache::new(cache_bytes / page_bytes),
             counters: Counters::default(),
             poisoned: AtomicBool::new(false),
         }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn failed(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -85,6 +93,14 @@ impl Store {
 
     pub fn size_bytes(&self) -> Result<u64> {
         self.storage.size_bytes().map_err(self.failed("ask for its size"))
+    }
+
+    pub fn pages_max(&self) -> u64 {
+        self.pages_max.load(Relaxed)
+    }
+
+    pub fn set_pages_max(&self, pages: u64) {
+        self.pages_max.store(pages, Relaxed);
     }
 
     /// How many pages the file has room for.
@@ -126,7 +142,7 @@ impl Store {
         Ok(CommitBlock::decode(&self.read_block(layout::ring_at(place))?, self.uuid))
     }
 
-    pub fn newest_anchor(&self) -> Result<Anchor> {
+    pub fn newest_anchor(&self) -> Result<Found> {
         recovery::newest_anchor(&*self.storage, &self.path)
     }
 

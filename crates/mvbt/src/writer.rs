@@ -4,7 +4,7 @@ use crate::anchor::{Anchor, VOIDS_MAX};
 use crate::commons::board::{Board, Opened};
 use crate::kill_point::KillPoint;
 use crate::mutant::{self, Mutant};
-use crate::recovery::{self, Recovered};
+use crate::recovery::{self, Found, Recovered};
 use crate::store::Store;
 use crate::work::Pool;
 use crate::{Error, Result, Version, scrub};
@@ -22,38 +22,53 @@ impl Writer {
     }
 
     /// Nobody else uses the file. If it was not closed cleanly, the last transaction is judged, and
-    /// the anchor written that says so (I14, I15).
-    pub fn open(&mut self, store: &Store, board: &Board) -> Result<()> {
-        let mut current = self.anchor.reserved;
-        if self.anchor.is_closed {
-            self.pool = Pool::of(std::mem::take(&mut self.anchor.pool));
+    /// the anchor written that says so (I14, I15). With `read_only` that stays in memory, and the
+    /// next user who may write does it (P4).
+    pub fn open(
+        &mut self,
+        store: &Store,
+        board: &Board,
+        found: &Found,
+        read_only: bool,
+    ) -> Result<()> {
+        let is_closed = self.anchor.is_closed;
+        let recovered = recovery::recover(store, found)?;
+        let current = recovered.current;
+        if is_closed {
+            *store.voids.write() = self.anchor.voids();
+        } else if read_only {
+            *store.voids.write() = recovered.anchor.voids();
         } else {
-            current = self.recover(store, board)?;
+            self.declare_void(store, board, recovered.anchor)?;
+            KillPoint::Recovered.reached();
         }
-        *store.voids.write() = self.anchor.voids();
         board.open(&Opened { uuid: store.uuid, current, anchor: self.anchor.sequence });
+        if !is_closed && read_only {
+            board.begin_writing(current);
+        }
         Ok(())
     }
 
-    fn recover(&mut self, store: &Store, board: &Board) -> Result<Version> {
-        let Recovered { anchor, current } = recovery::recover(store, &self.anchor)?;
+    /// P4: the last writer has died, or could not roll back. The anchor may be newer than the board
+    /// says.
+    pub fn repair(&mut self, store: &Store, board: &Board) -> Result<()> {
+        KillPoint::Repairing.reached();
+        let found = store.newest_anchor()?;
+        let Recovered { anchor, current } = recovery::recover(store, &found)?;
+        self.anchor = found.anchor;
         self.declare_void(store, board, anchor)?;
         KillPoint::Recovered.reached();
-        Ok(current)
+        self.pool.hold(None);
+        board.make_void(current, current);
+        Ok(())
     }
 
     /// The version of the next transaction. This user has the lock. Its cache is up to date
     /// afterwards if the board is looked at once more.
     pub fn begin(&mut self, store: &Store, board: &Board) -> Result<Version> {
         store.check_usable()?;
-        if board.is_abandoned() {
-            // P4: the anchor may be newer than the board says.
-            KillPoint::Repairing.reached();
-            self.anchor = store.newest_anchor()?;
-            let current = self.recover(store, board)?;
-            board.note_anchor(self.anchor.sequence);
-            self.pool.hold(None);
-            board.make_void(current, current);
+        if board.is_begun() {
+            self.repair(store, board)?;
         } else {
             self.learn(store, board)?;
         }
@@ -72,7 +87,7 @@ impl Writer {
     /// What other users have written since this one.
     fn learn(&mut self, store: &Store, board: &Board) -> Result<()> {
         if self.anchor.sequence != board.anchor() {
-            self.anchor = store.newest_anchor()?;
+            self.anchor = store.newest_anchor()?.anchor;
         }
         if !board.has_written_last() {
             let block = board.listed().map(|place| store.read_commit_block(place)).transpose()?;

@@ -49,7 +49,8 @@ pub const WORDS: usize = CHANGED_AT + CHANGED;
 
 /// Why a user cannot join others.
 pub const ORPHANED: &str = "other processes use it, and the file of memory that they share was \
-     deleted, or they know the database by another name. Close them first";
+     deleted, or they know the database by another name, or may not write beside it. Close them \
+     first";
 
 pub struct Board(Arc<dyn Commons>);
 
@@ -190,9 +191,15 @@ impl Board {
         self.0.unlock_writer();
     }
 
-    /// A writer has died, or its rollback failed: what it has written has to be judged (P4).
-    pub fn is_abandoned(&self) -> bool {
+    /// A transaction is open, and a page may be half written. Where whoever has the writer's lock
+    /// finds this, a writer has died, or its rollback failed. What it has written has to be judged
+    /// (P4).
+    pub fn is_begun(&self) -> bool {
         self.load(WRITING) != 0
+    }
+
+    pub fn has_writer(&self) -> bool {
+        self.0.has_writer()
     }
 
     pub fn begin_writing(&self, version: Version) {
@@ -202,10 +209,6 @@ impl Board {
     /// The transaction has left nothing.
     pub fn end_writing(&self) {
         self.store(WRITING, 0);
-    }
-
-    pub fn is_writing(&self) -> bool {
-        self.is_abandoned()
     }
 
     pub fn last(&self) -> Version {
@@ -287,10 +290,15 @@ impl Board {
         self.store(LEFT, (left + pages.len().min(room)) as u64);
     }
 
-    pub fn take_left(&self) -> Vec<PageNo> {
+    pub fn left(&self) -> Vec<PageNo> {
         let left = (self.load(LEFT) as usize).min(LEFT_MAX);
-        // First: a user that dies now loses them, and none is given twice.
-        self.store(LEFT, 0);
         (0..left).map(|index| PageNo(self.load(LEFT_AT + index))).collect()
+    }
+
+    /// A user that dies now loses them.
+    pub fn take_left(&self) -> Vec<PageNo> {
+        let left = self.left();
+        self.store(LEFT, 0);
+        left
     }
 }

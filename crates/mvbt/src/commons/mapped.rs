@@ -33,7 +33,7 @@ use crate::kill_point::KillPoint;
 use crate::{Error, Result};
 
 /// Far behind the end of any database.
-const USE: i64 = 1 << 62;
+pub const USE: i64 = 1 << 62;
 const DOOR: i64 = 0;
 const WRITER: i64 = 1;
 const SLOTS_FROM: i64 = 16;
@@ -57,6 +57,8 @@ struct Unlocks {
 pub struct Mapped {
     words: NonNull<AtomicU64>,
     memory: File,
+    /// The same file, opened once more: what it is told of locks is also about this user's.
+    asker: File,
     /// A descriptor for the lock alone: those of one open file are not in each other's way.
     database: File,
     path: PathBuf,
@@ -107,12 +109,14 @@ impl Mapped {
         let words = map(&memory).map_err(failed(&path, "map it"))?;
         let clone = memory.try_clone().map_err(failed(&path, "open it once more"))?;
         let pid = std::process::id();
-        let mapped = Mapped { words, memory: clone, database: user, path: path.clone(), slot, pid };
+        let asker = File::open(&path).map_err(failed(&path, "open it once more"))?;
+        let (memory, path) = (clone, path.clone());
+        let mapped = Mapped { words, memory, asker, database: user, path, slot, pid };
         let mapped = Arc::new(mapped);
         let called = call(Arc::clone(&mapped) as Arc<dyn Commons>, is_alone).inspect_err(|_| {
             // Nobody has seen what this call made.
             if is_alone {
-                let _ = std::fs::remove_file(&path);
+                let _ = std::fs::remove_file(&mapped.path);
             }
         })?;
         lock(&mapped.database, libc::F_RDLCK, USE).map_err(failed(database, "lock it"))?;
@@ -159,6 +163,11 @@ fn lock(file: &File, kind: libc::c_int, byte: i64) -> io::Result<bool> {
         Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Not to know it must not take a version away from somebody.
+fn is_locked(asker: &File, byte: i64) -> bool {
+    record_lock_at(asker, libc::F_OFD_GETLK, libc::F_WRLCK, byte) != Ok(libc::F_UNLCK)
 }
 
 /// The memory, made if it is not there, with *door*.
@@ -278,9 +287,7 @@ impl Commons for Mapped {
         if slot == self.slot {
             return true;
         }
-        let byte = SLOTS_FROM + slot as i64;
-        // Not to know it must not take a version away from somebody.
-        record_lock_at(&self.memory, libc::F_OFD_GETLK, libc::F_WRLCK, byte) != Ok(libc::F_UNLCK)
+        is_locked(&self.asker, SLOTS_FROM + slot as i64)
     }
 
     fn lock_writer(&self, until: Option<Instant>) -> Result<bool> {
@@ -315,6 +322,11 @@ impl Commons for Mapped {
         if unlocks.waiting.load(SeqCst) > 0 {
             let _ = futex::wake(&unlocks.count, futex::Flags::empty(), 1);
         }
+    }
+
+    fn has_writer(&self) -> bool {
+        // An open file is not in its own way: this asks by another one.
+        is_locked(&self.asker, WRITER)
     }
 
     fn settle(&self, call: &mut dyn FnMut(bool) -> Result<Then>) -> Result<()> {

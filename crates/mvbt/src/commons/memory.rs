@@ -139,6 +139,10 @@ impl Commons for Member {
         self.memory.is_unlocked.notify_one();
     }
 
+    fn has_writer(&self) -> bool {
+        self.memory.state.lock().writer.is_some()
+    }
+
     fn settle(&self, call: &mut dyn FnMut(bool) -> Result<Then>) -> Result<()> {
         let _door = self.memory.door.lock();
         let users = self.memory.state.lock().is_held.iter().filter(|is_held| **is_held).count();

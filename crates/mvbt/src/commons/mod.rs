@@ -6,8 +6,10 @@
 //! | what the words mean, and in which order they change | `board.rs` |
 //! | handles of one process on one storage | `memory.rs` |
 //! | processes that share a file | `mapped.rs` |
+//! | one who may only read, and cannot share | `lone.rs` |
 
 pub mod board;
+pub mod lone;
 pub mod mapped;
 pub mod memory;
 
@@ -35,6 +37,8 @@ pub trait Commons: Send + Sync {
     /// long as that takes.
     fn lock_writer(&self, until: Option<Instant>) -> Result<bool>;
     fn unlock_writer(&self);
+    /// True if a user has the writer's lock.
+    fn has_writer(&self) -> bool;
     /// Calls while nobody comes or goes. The call is told whether this user is the only one. If it
     /// answers [`Then::Leave`], the user goes, and is to be dropped.
     fn settle(&self, call: &mut dyn FnMut(bool) -> Result<Then>) -> Result<()>;

@@ -69,14 +69,6 @@ impl Image {
         self.voided.as_ref()
     }
 
-    /// True if a reader of this version finds what it needs.
-    pub fn serves(&self, version: Version) -> bool {
-        let is_known = |slot: &Slot| slot.version <= version || slot.floor <= version;
-        is_known(&self.active)
-            || self.fallback().is_some_and(|slot| slot.version <= version)
-            || self.voided().is_some_and(|slot| slot.floor <= version)
-    }
-
     /// The page with an active directory that is *multi*. Slots are in one sector, so a crash
     /// leaves this or what was there.
     pub fn as_multi(&self, uuid: Uuid) -> Box<[u8]> {
@@ -103,6 +95,15 @@ impl Image {
                 Err(Error::SnapshotGone { page: self.no, asked: version, kept })
             }
         }
+    }
+
+    /// False: the version is gone, or the page was half written when it was read.
+    pub fn serves(&self, version: Version) -> bool {
+        let is_new = |slot: &Slot| slot.version <= version;
+        let all = [Some(&self.active), self.voided()];
+        is_new(&self.active)
+            || self.fallback().is_some_and(is_new)
+            || all.into_iter().flatten().any(|slot| slot.floor <= version)
     }
 
     /// The live cells of the active directory.
