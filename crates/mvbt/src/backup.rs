@@ -22,6 +22,10 @@ use crate::store::Store;
 use crate::work::{self, META_WORDS};
 use crate::{Error, Result, TreeId};
 
+/// No copy has more pages: so many times those of its snapshot, and these.
+const PAGES_FACTOR: u64 = 4;
+const PAGES_MIN: u64 = 64;
+
 /// Dropped before it is done, it leaves no file.
 pub struct Backup {
     reader: ReadTransaction,
@@ -135,6 +139,10 @@ impl Backup {
         };
         let page = source.page(step.no)?;
         loader.add(target, source, &page.view()?.cell(step.index))?;
+        // A damaged tree may lead to its pages by many ways.
+        if target.pages() > PAGES_MIN.saturating_add(self.page_count.saturating_mul(PAGES_FACTOR)) {
+            return Err(Error::ReachedTwice { page: step.no });
+        }
         cursor.next(source)?;
         self.loading = Some((cursor, loader));
         Ok(true)

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use oneflush_blocklog::{DirectFile, Storage, Uuid};
+
 use crate::anchor::Anchor;
 use crate::backup::Backup;
 use crate::check::{Check, Order, Report};
@@ -21,7 +23,6 @@ use crate::work::{self, Pool};
 use crate::writer::Writer;
 use crate::writer_lock::{Wait, WriterGuard, WriterLock};
 use crate::{Error, Result, TreeId, Version};
-use oneflush_blocklog::{DirectFile, Storage, Uuid};
 
 /// An open file. Its transactions keep it open when this is dropped.
 pub struct Database {
