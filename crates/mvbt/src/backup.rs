@@ -155,8 +155,7 @@ impl Backup {
             next_tree: work::next_tree(&self.reader)?,
             trees: std::mem::take(&mut self.loaded),
         };
-        let mut options = Options::default();
-        options.cache_bytes = 0;
+        let options = Options { cache_bytes: 0, ..Options::default() };
         let database = Database::begin_file(target.end()?, options, pages)?;
         let mut txn = database.begin_write()?;
         txn.change(|work| work.adopt(&rest))?;
