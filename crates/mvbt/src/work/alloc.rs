@@ -126,7 +126,11 @@ impl Work {
             let reserve = self.reserve();
             let filled = self.fill(POOL_MIN.max(reserve));
             if !self.pool.has_more_than(reserve) {
-                return filled.and(Err(full));
+                // To fill it takes pages too, so there may be less although the file can grow.
+                let may_grow = filled.is_ok() && page_count(self)? < self.store.pages_max();
+                if !may_grow {
+                    return filled.and(Err(full));
+                }
             }
             // A full disk is met by who needs a page that is not there.
             filled.or_else(|error| if error.is_full_disk() { Ok(()) } else { Err(error) })?;
