@@ -22,6 +22,10 @@ use crate::store::Store;
 use crate::work::{self, META_WORDS};
 use crate::{Error, Result, TreeId, opening};
 
+/// No copy has more pages: so many times those of its snapshot, and these.
+const PAGES_FACTOR: u64 = 4;
+const PAGES_MIN: u64 = 64;
+
 /// Dropped before it is done, it leaves no file.
 pub struct Backup {
     reader: ReadTransaction,
@@ -135,6 +139,10 @@ impl Backup {
         };
         let page = source.page(step.no)?;
         loader.add(target, source, &page.view()?.cell(step.index))?;
+        // A damaged tree may lead to its pages by many ways.
+        if target.pages() > PAGES_MIN.saturating_add(self.page_count.saturating_mul(PAGES_FACTOR)) {
+            return Err(Error::ReachedTwice { page: step.no });
+        }
         cursor.next(source)?;
         self.loading = Some((cursor, loader));
         Ok(true)
@@ -148,8 +156,7 @@ impl Backup {
             trees: std::mem::take(&mut self.loaded),
         };
         opening::begin_file(&target.end()?, pages)?;
-        let mut options = Options::default();
-        options.cache_bytes = 0;
+        let options = Options { cache_bytes: 0, ..Options::default() };
         let database = Database::open(self.temporary.as_ref().unwrap_or(&self.path), options)?;
         let mut txn = database.begin_write()?;
         txn.change(|work| work.adopt(&rest))?;

@@ -18,8 +18,11 @@ pub struct Report {
     pub faults: Vec<String>,
     /// Of the database, without anchors and commit blocks.
     pub pages: u64,
+    /// Pages of trees, with catalog and tree of free pages.
     pub tree_pages: u64,
+    /// Pages of long payloads and records.
     pub overflow_pages: u64,
+    /// Pages that can be used again.
     pub free_pages: u64,
     /// Pages that belong to nobody. A crash leaves some; they are lost room, and no fault.
     pub lost: Vec<PageNo>,

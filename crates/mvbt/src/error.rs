@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use crate::{PageNo, TreeId, Version};
 
+/// An answer, or what has gone wrong.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Its text names the file, the page or the limit, and the way out where there is one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

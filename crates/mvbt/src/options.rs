@@ -1,5 +1,6 @@
 //! Options of a database. Those of the paper are switches, so that its figures can be repeated.
 
+/// How a database is made, opened and written. [`Default`] has what most need.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {

@@ -14,7 +14,9 @@ pub type Compare<'a> = &'a dyn Fn(&[u8]) -> Ordering;
 /// What is sought.
 #[derive(Clone, Copy)]
 pub enum Probe<'a> {
+    /// A key of an integer tree.
     Integer(i64),
+    /// A record, by what the comparison says of those that are stored.
     Record(Compare<'a>),
     /// Before all cells, and behind them.
     First,
@@ -24,8 +26,11 @@ pub enum Probe<'a> {
 /// A tree as some version has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeRef {
+    /// Its number.
     pub id: TreeId,
+    /// The page at its top.
     pub root: PageNo,
+    /// It has records, which the caller compares; else integer keys with payloads.
     pub is_record: bool,
 }
 
@@ -55,6 +60,7 @@ impl PageRef<'_> {
 
 /// Where pages come from: a snapshot, or a transaction.
 pub trait Source {
+    /// The page as this source sees it.
     fn page(&self, no: PageNo) -> Result<PageRef<'_>>;
     /// The payload of an overflow page, and the next page.
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)>;

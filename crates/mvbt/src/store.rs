@@ -25,9 +25,13 @@ const GROWTH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// What was written, for measurements and tests.
 #[derive(Debug, Default)]
 pub struct Counters {
+    /// Pages written.
     pub pages: AtomicU64,
+    /// Anchors and commit blocks written.
     pub blocks: AtomicU64,
+    /// Flushes, and durable writes of one page.
     pub flushes: AtomicU64,
+    /// Pages read from the file.
     pub reads: AtomicU64,
 }
 
