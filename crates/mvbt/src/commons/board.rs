@@ -92,9 +92,9 @@ impl Board {
 
     // ---- opening ----
 
-    /// The first user says what the others find.
+    /// The first user says what the others find. All words are 0 before, but that of an anchor
+    /// which it has written.
     pub fn open(&self, opened: &Opened) {
-        (0..WORDS).for_each(|index| self.store(index, 0));
         self.use_slot();
         self.store(CURRENT, opened.current.0);
         self.store(LAST, opened.current.0);

@@ -12,6 +12,8 @@ pub mod board;
 pub mod lone;
 pub mod mapped;
 pub mod memory;
+#[cfg(test)]
+mod model;
 
 use std::time::Instant;
 
