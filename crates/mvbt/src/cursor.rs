@@ -12,11 +12,15 @@ pub struct Cursor {
     is_on_cell: bool,
     /// Of the source, when the cursor was placed.
     changes: u64,
+    /// So many leaves it has gone forward since then, and back if this is negative.
+    leaves: i64,
+    /// So many can be there.
+    leaves_max: u64,
 }
 
 impl Cursor {
     pub fn new(tree: TreeRef) -> Cursor {
-        Cursor { tree, path: Vec::new(), is_on_cell: false, changes: 0 }
+        Cursor { tree, path: Vec::new(), is_on_cell: false, changes: 0, leaves: 0, leaves_max: 0 }
     }
 
     pub fn tree(&self) -> &TreeRef {
@@ -29,8 +33,7 @@ impl Cursor {
 
     /// Goes to the first cell that is not less. True: it is what is sought.
     pub fn seek(&mut self, source: &dyn Source, probe: Probe<'_>) -> Result<bool> {
-        self.is_on_cell = false;
-        self.changes = source.changes();
+        self.leave(source);
         let is_found = search::descend(source, &self.tree, probe, &mut self.path)?;
         self.settle_forward(source)?;
         Ok(is_found)
@@ -41,11 +44,17 @@ impl Cursor {
     }
 
     pub fn last(&mut self, source: &dyn Source) -> Result<()> {
-        self.is_on_cell = false;
-        self.changes = source.changes();
+        self.leave(source);
         search::descend(source, &self.tree, Probe::Last, &mut self.path)?;
         self.is_on_cell = true;
         self.previous(source)
+    }
+
+    /// It is about to be placed anew.
+    fn leave(&mut self, source: &dyn Source) {
+        self.is_on_cell = false;
+        self.changes = source.changes();
+        self.leaves = 0;
     }
 
     pub fn next(&mut self, source: &dyn Source) -> Result<()> {
@@ -61,10 +70,10 @@ impl Cursor {
         if self.step(source)?.is_none() {
             return Ok(());
         }
+        self.is_on_cell = false;
         while let Some(step) = self.path.last_mut() {
             if step.index > 0 {
                 step.index -= 1;
-                self.is_on_cell = false;
                 self.go_down(source, Probe::Last)?;
                 let step = *self.path.last().expect("the way ends in a leaf");
                 self.is_on_cell = step.index < source.page(step.no)?.view()?.len();
@@ -72,7 +81,6 @@ impl Cursor {
             }
             self.path.pop();
         }
-        self.is_on_cell = false;
         Ok(())
     }
 
@@ -109,9 +117,23 @@ impl Cursor {
             }
             (view.cell(step.index).child, view.height)
         };
+        self.count_leaf(source, child, if matches!(probe, Probe::Last) { -1 } else { 1 })?;
         search::descend_from(source, &self.tree, child, Some(height), probe, &mut self.path)?;
         if let (Probe::Last, Some(step)) = (probe, self.path.last_mut()) {
             step.index = step.index.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// A page that is reached by many ways would be passed as often: in a tree of height h whose
+    /// pages are all so, more than 2^h times.
+    fn count_leaf(&mut self, source: &dyn Source, child: PageNo, by: i64) -> Result<()> {
+        self.leaves += by;
+        if self.leaves.unsigned_abs() > self.leaves_max {
+            self.leaves_max = source.pages()?;
+            if self.leaves.unsigned_abs() > self.leaves_max {
+                return Err(Error::ReachedTwice { page: child });
+            }
         }
         Ok(())
     }

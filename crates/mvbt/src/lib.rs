@@ -58,6 +58,8 @@ pub use error::{Error, Result};
 pub use ids::{PageNo, TreeId, Version};
 pub use options::Options;
 pub use read::{Read, ReadTransaction};
+#[doc(hidden)]
+pub use search::PageRef;
 pub use search::{Probe, Source, TreeRef};
 pub use store::Counters;
 pub use transaction::WriteTransaction;

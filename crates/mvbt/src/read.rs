@@ -88,4 +88,8 @@ impl Source for ReadTransaction<'_> {
         let page = overflow::decode(&bytes, no, store.uuid)?;
         Ok((page.payload.to_vec(), page.next))
     }
+
+    fn pages(&self) -> Result<u64> {
+        self.database.store.pages()
+    }
 }

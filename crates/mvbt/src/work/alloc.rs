@@ -51,13 +51,17 @@ pub struct Pool {
     /// In the list of the newest commit block that was flushed. While a later transaction is in
     /// flight, recovery may look at them to judge that block (I12).
     held: Arc<FxHashSet<PageNo>>,
+    /// All pages of the pool. In a hostile file two cells may lead to one, and both free it.
+    known: FxHashSet<PageNo>,
     is_filling: bool,
 }
 
 impl Pool {
     /// What the close before has left.
     pub fn of(fresh: Vec<PageNo>) -> Pool {
-        Pool { fresh, ..Pool::default() }
+        let mut pool = Pool::default();
+        pool.fresh = fresh.into_iter().filter(|&no| pool.known.insert(no)).collect();
+        pool
     }
 
     /// What the next opening may have. Nobody reads any more.
@@ -73,13 +77,20 @@ impl Pool {
 
     /// The lowest is taken first, so that neighbours are written together.
     pub fn add(&mut self, mut pages: Vec<PageNo>) {
+        pages.retain(|&no| self.known.insert(no));
         pages.sort_unstable_by(|one, other| other.cmp(one));
         self.fresh.splice(0..0, pages);
     }
 
     /// A page that this transaction makes for older readers alone.
-    pub fn free_later(&mut self, no: PageNo) {
+    pub fn free_later(&mut self, no: PageNo) -> Result<()> {
+        self.learn(no)?;
         self.freed_now.push(no);
+        Ok(())
+    }
+
+    fn learn(&mut self, no: PageNo) -> Result<()> {
+        if self.known.insert(no) { Ok(()) } else { Err(Error::ReachedTwice { page: no }) }
     }
 
     /// The pool of the next transaction, after this one is durable. `listed`: the pages of its
@@ -124,6 +135,7 @@ impl Work<'_> {
         let is_free = |no: &PageNo| !self.pool.held.contains(no);
         let last = self.pool.fresh.iter().rposition(is_free).ok_or(full)?;
         let no = self.pool.fresh.remove(last);
+        self.pool.known.remove(&no);
         let is_in_use = self.drafts.contains_key(&no) || self.raw.contains_key(&no);
         if no.0 <= FREE_TREE.root.0 || is_in_use || !self.fresh.insert(no) {
             return Err(Error::Damaged { page: no, what: "it is free, and in use" });
@@ -188,8 +200,9 @@ impl Work<'_> {
     }
 
     /// The page will not be used after this transaction.
-    pub(super) fn free_page(&mut self, no: PageNo) {
+    pub(super) fn free_page(&mut self, no: PageNo) -> Result<()> {
         self.note_pool();
+        self.pool.learn(no)?;
         self.note(no);
         if self.fresh.contains(&no) || !self.spilled.contains_key(&no) {
             self.drafts.remove(&no);
@@ -206,6 +219,7 @@ impl Work<'_> {
         } else {
             self.pool.freed_now.push(no);
         }
+        Ok(())
     }
 
     pub(super) fn pool_is_filling(&self) -> bool {
@@ -223,6 +237,7 @@ impl Work<'_> {
             // All at once: to take them off the front one by one would move the others each time.
             let many = self.pool.fresh.len() - keep;
             for no in self.pool.fresh.drain(..many).collect::<Vec<_>>() {
+                self.pool.known.remove(&no);
                 self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
             }
         }

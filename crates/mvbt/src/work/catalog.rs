@@ -177,8 +177,7 @@ impl Work<'_> {
         self.note_trees();
         self.delete(&CATALOG_TREE, Probe::Integer(i64::from(id.0)))?;
         self.trees.remove(&id);
-        self.free_page(tree.root);
-        Ok(())
+        self.free_page(tree.root)
     }
 
     /// Frees all pages below one, and the long payloads in it. Answers how many cells the leaves
@@ -212,7 +211,7 @@ impl Work<'_> {
             if height > 0 {
                 let child = self.page(no)?.view()?.cell(index).child;
                 count += self.free_below(tree, child, Some(height), reached)?;
-                self.free_page(child);
+                self.free_page(child)?;
             }
         }
         Ok(count)

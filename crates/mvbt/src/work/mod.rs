@@ -237,8 +237,7 @@ impl<'a> Work<'a> {
         }
         // Readers below this transaction alone see it.
         self.note_pool();
-        self.pool.free_later(no);
-        Ok(())
+        self.pool.free_later(no)
     }
 }
 
@@ -274,5 +273,9 @@ impl Source for Work<'_> {
         };
         let page = overflow::decode(bytes, no, self.store.uuid)?;
         Ok((page.payload.to_vec(), page.next))
+    }
+
+    fn pages(&self) -> Result<u64> {
+        self.store.pages()
     }
 }
