@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use oneflush_blocklog::{DirectFile, Storage, Uuid};
-use parking_lot::Mutex;
+use std::time::{Duration, Instant};
 
 use crate::anchor::Anchor;
 use crate::check::{Check, Order, Report};
@@ -14,17 +12,18 @@ use crate::page::draft::Draft;
 use crate::read::{Read, ReadTransaction};
 use crate::readers::Readers;
 use crate::recovery;
+use crate::shared::Shared;
 use crate::store::{Counters, Store};
 use crate::transaction::WriteTransaction;
 use crate::work::{self, Pool};
 use crate::writer::Writer;
+use crate::writer_lock::{Wait, WriterGuard, WriterLock};
 use crate::{Error, Result, TreeId, Version};
+use oneflush_blocklog::{DirectFile, Storage, Uuid};
 
+/// An open file. Its transactions keep it open when this is dropped.
 pub struct Database {
-    pub(crate) store: Store,
-    pub(crate) options: Options,
-    pub(crate) readers: Readers,
-    pub(crate) writer: Mutex<Writer>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Database {
@@ -98,12 +97,12 @@ impl Database {
         let store = Store::new(storage, path, page_bytes, before.uuid, cache);
         let recovered = recovery::recover(&store, &before)?;
         *store.voids.write() = recovered.anchor.voids();
-        let mut database = Database::with(store, options, recovered.anchor, recovered.current);
+        let database = Database::with(store, options, recovered.anchor, recovered.current);
         // A page behind the last one is none that a close has left.
         let count = database.begin_read().page_count().unwrap_or(0);
         let are_pages = before.pool.iter().all(|no| no.0 <= count);
         if before.is_closed && are_pages {
-            database.writer.get_mut().pool = Pool::of(before.pool);
+            database.writer(Wait::ForEver)?.pool = Pool::of(before.pool);
         }
         Ok(database)
     }
@@ -111,47 +110,66 @@ impl Database {
     fn with(store: Store, options: Options, anchor: Anchor, current: Version) -> Database {
         let readers = Readers::default();
         readers.publish(current);
-        let writer = Mutex::new(Writer::new(anchor, current));
-        Database { store, options, readers, writer }
+        let writer = WriterLock::new(Writer::new(anchor, current));
+        let (store, options) = (Arc::new(store), Arc::new(options));
+        Database { shared: Arc::new(Shared { store, options, readers, writer }) }
     }
 
-    /// Waits for the writer before.
-    pub fn begin_write(&self) -> Result<WriteTransaction<'_>> {
-        WriteTransaction::begin(self, self.writer.lock())
+    fn writer(&self, wait: Wait) -> Result<WriterGuard> {
+        WriterLock::take(&self.shared, wait)
     }
 
-    pub fn begin_read(&self) -> ReadTransaction<'_> {
-        ReadTransaction::begin(self)
+    /// Waits for another thread's transaction. `Busy`: the calling thread has one itself.
+    pub fn begin_write(&self) -> Result<WriteTransaction> {
+        WriteTransaction::begin(self.writer(Wait::ForEver)?)
+    }
+
+    /// `Busy`, at once: a transaction writes.
+    pub fn try_begin_write(&self) -> Result<WriteTransaction> {
+        WriteTransaction::begin(self.writer(Wait::Not)?)
+    }
+
+    /// `Busy`: after this time another transaction still writes, or the calling thread has one
+    /// itself.
+    pub fn begin_write_within(&self, time: Duration) -> Result<WriteTransaction> {
+        let wait = Instant::now().checked_add(time).map_or(Wait::ForEver, Wait::Until);
+        WriteTransaction::begin(self.writer(wait)?)
+    }
+
+    pub fn begin_read(&self) -> ReadTransaction {
+        ReadTransaction::begin(&self.shared)
     }
 
     pub fn page_bytes(&self) -> usize {
-        self.store.page_bytes
+        self.shared.store.page_bytes
     }
 
     pub fn counters(&self) -> &Counters {
-        &self.store.counters
+        &self.shared.store.counters
     }
 
     /// Changes with each commit that changed something.
     pub fn data_version(&self) -> Version {
-        self.readers.current()
+        self.shared.readers.current()
     }
 
     /// Looks at every page of the last committed version. `order` says how records are ordered.
+    /// Keeps writers out meanwhile. `Busy`: the calling thread has a write transaction.
     pub fn check(&self, order: Option<Order<'_>>) -> Result<Report> {
-        let writer = self.writer.lock();
+        let writer = self.writer(Wait::ForEver)?;
         let reader = self.begin_read();
-        Check::run(&reader, order, writer.pool.all(), self.store.pages()?)
+        Check::run(&reader, order, writer.pool.all(), self.shared.store.pages()?)
     }
 
     /// Finds pages that belong to nobody, since a crash, and uses them again. Answers how many.
-    /// Reads the whole database, and keeps writers out meanwhile.
+    /// Reads the whole database, and keeps writers out meanwhile. `Busy`: the calling thread has a
+    /// write transaction.
     pub fn reclaim(&self) -> Result<u64> {
-        let mut writer = self.writer.lock();
+        let mut writer = self.writer(Wait::ForEver)?;
         let reader = self.begin_read();
-        let report = Check::run(&reader, None, writer.pool.all(), self.store.pages()?)?;
+        let report = Check::run(&reader, None, writer.pool.all(), self.shared.store.pages()?)?;
         // Pages of older readers would be taken for lost ones. A damaged tree hides pages.
-        let may = self.readers.horizon() == reader.version() && report.faults.is_empty();
+        let may = self.shared.readers.horizon() == reader.version() && report.faults.is_empty();
         let lost = if may { report.lost } else { Vec::new() };
         let count = lost.len() as u64;
         writer.pool.add(lost);
@@ -159,11 +177,15 @@ impl Database {
     }
 
     /// Puts free pages where the next opening finds them. Without it the next opening recovers.
+    /// `Busy`: a transaction is open. It goes on; the file is closed when it ends, as by a crash.
     pub fn close(self) -> Result<()> {
+        if Arc::strong_count(&self.shared) > 1 {
+            return Err(Error::Busy { what: "a transaction is open" });
+        }
         let mut txn = self.begin_write()?;
         txn.change(|work| work.deposit(true))?;
         txn.commit()?;
-        self.writer.lock().close(&self.store)
+        self.writer(Wait::ForEver)?.close(&self.shared.store)
     }
 }
 

@@ -17,7 +17,9 @@
 //! |---|---|
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
-//! | what a transaction may do, and what it ends with | `transaction.rs`, `writer.rs` |
+//! | what a transaction may do | `transaction.rs` |
+//! | what it ends with | `prepared.rs`, `writer.rs` |
+//! | who may write now | `writer_lock.rs` |
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
@@ -39,17 +41,20 @@ mod mutant;
 mod options;
 mod page;
 mod payload;
+mod prepared;
 mod read;
 mod readers;
 mod recovery;
 mod ring;
 mod scrub;
 mod search;
+mod shared;
 mod store;
 mod transaction;
 mod voids;
 mod work;
 mod writer;
+mod writer_lock;
 
 pub use check::{Order, Report};
 pub use cursor::Cursor;
@@ -57,6 +62,7 @@ pub use db::Database;
 pub use error::{Error, Result};
 pub use ids::{PageNo, TreeId, Version};
 pub use options::Options;
+pub use prepared::Prepared;
 pub use read::{Read, ReadTransaction};
 #[doc(hidden)]
 pub use search::PageRef;

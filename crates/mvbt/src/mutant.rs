@@ -34,6 +34,8 @@ pub enum Mutant {
     EarlyPagesForgotten,
     /// A version whose transaction was rolled back after it had written is not made void (I13).
     RollbackNotVoid,
+    /// A rollback after the commit's first step leaves the only page as it is (I20).
+    SingleUnmarked,
     /// Void directories are taken out of their pages, and not flushed before the anchor forgets
     /// that they are void.
     ScrubUnflushed,

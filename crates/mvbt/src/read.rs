@@ -1,22 +1,24 @@
 //! Reading: the database as some version has it.
 
+use std::sync::Arc;
+
 use crate::cursor::Cursor;
-use crate::db::Database;
 use crate::page::overflow;
 use crate::search::{PageRef, Probe, Source, TreeRef};
+use crate::shared::Shared;
 use crate::transaction::WriteTransaction;
 use crate::work::{self, META_WORDS};
 use crate::{PageNo, Result, TreeId, Version};
 
-/// The database as it was when this began.
-pub struct ReadTransaction<'db> {
-    database: &'db Database,
+/// The database as it was when this began. It keeps its database alive.
+pub struct ReadTransaction {
+    shared: Arc<Shared>,
     version: Version,
 }
 
-impl<'db> ReadTransaction<'db> {
-    pub(crate) fn begin(database: &'db Database) -> ReadTransaction<'db> {
-        ReadTransaction { database, version: database.readers.register() }
+impl ReadTransaction {
+    pub(crate) fn begin(shared: &Arc<Shared>) -> ReadTransaction {
+        ReadTransaction { version: shared.readers.register(), shared: Arc::clone(shared) }
     }
 
     pub fn version(&self) -> Version {
@@ -24,9 +26,9 @@ impl<'db> ReadTransaction<'db> {
     }
 }
 
-impl Drop for ReadTransaction<'_> {
+impl Drop for ReadTransaction {
     fn drop(&mut self) {
-        self.database.readers.unregister(self.version);
+        self.shared.readers.unregister(self.version);
     }
 }
 
@@ -65,25 +67,25 @@ pub trait Read {
     }
 }
 
-impl Read for WriteTransaction<'_> {
+impl Read for WriteTransaction {
     fn source(&self) -> &dyn Source {
         self.work()
     }
 }
 
-impl Read for ReadTransaction<'_> {
+impl Read for ReadTransaction {
     fn source(&self) -> &dyn Source {
         self
     }
 }
 
-impl Source for ReadTransaction<'_> {
+impl Source for ReadTransaction {
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
-        Ok(PageRef::At(self.database.store.page(no)?, self.version))
+        Ok(PageRef::At(self.shared.store.page(no)?, self.version))
     }
 
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
-        let store = &self.database.store;
+        let store = &self.shared.store;
         let bytes = store.read_raw(no)?;
         let page = overflow::decode(&bytes, no, store.uuid)?;
         Ok((page.payload.to_vec(), page.next))

@@ -1,51 +1,53 @@
 //! A transaction that may change the database.
 
-use parking_lot::MutexGuard;
+use std::sync::Arc;
 
-use crate::db::Database;
+use crate::prepared::Prepared;
 use crate::search::{Compare, Probe, TreeRef};
 use crate::work::{self, Pool, Work};
-use crate::writer::Writer;
+use crate::writer_lock::WriterGuard;
 use crate::{Error, Result, TreeId, Version};
 
-/// Dropped, it is rolled back.
-pub struct WriteTransaction<'db> {
-    database: &'db Database,
-    writer: MutexGuard<'db, Writer>,
+/// Dropped, it is rolled back. Threads may use it one after another. It keeps its database alive.
+pub struct WriteTransaction {
     /// None: it has ended.
-    work: Option<Work<'db>>,
-    /// The pool as it was.
-    backup: Pool,
+    open: Option<Open>,
     /// An operation has failed halfway. Some cells may be nowhere. So many savepoints were open.
     half_done: Option<usize>,
 }
 
-impl<'db> WriteTransaction<'db> {
-    pub(crate) fn begin(
-        database: &'db Database,
-        mut writer: MutexGuard<'db, Writer>,
-    ) -> Result<WriteTransaction<'db>> {
-        let version = writer.begin(&database.store)?;
+/// What a transaction has until it ends.
+struct Open {
+    writer: WriterGuard,
+    work: Work,
+    /// The pool as it was.
+    backup: Pool,
+}
+
+impl WriteTransaction {
+    pub(crate) fn begin(mut writer: WriterGuard) -> Result<WriteTransaction> {
+        let shared = Arc::clone(writer.shared());
+        let version = writer.begin(&shared.store)?;
         let pool = std::mem::take(&mut writer.pool);
         let backup = pool.clone();
-        let horizon = database.readers.horizon();
-        let work = Work::new(&database.store, &database.options, version, horizon, pool);
-        Ok(WriteTransaction { database, writer, work: Some(work), backup, half_done: None })
+        let horizon = shared.readers.horizon();
+        let (store, options) = (Arc::clone(&shared.store), Arc::clone(&shared.options));
+        let work = Work::new(store, options, version, horizon, pool);
+        Ok(WriteTransaction { open: Some(Open { writer, work, backup }), half_done: None })
     }
 
-    fn work_mut(&mut self) -> &mut Work<'db> {
-        self.work.as_mut().expect("the transaction has not ended")
+    fn work_mut(&mut self) -> &mut Work {
+        let open = self.open.as_mut().expect("the transaction has not ended");
+        open.writer.note_user();
+        &mut open.work
     }
 
-    pub(crate) fn work(&self) -> &Work<'db> {
-        self.work.as_ref().expect("the transaction has not ended")
+    pub(crate) fn work(&self) -> &Work {
+        &self.open.as_ref().expect("the transaction has not ended").work
     }
 
     /// Does something that may fail halfway, also by a panic of the caller's comparison.
-    pub(crate) fn change<R>(
-        &mut self,
-        change: impl FnOnce(&mut Work<'db>) -> Result<R>,
-    ) -> Result<R> {
+    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Work) -> Result<R>) -> Result<R> {
         if self.half_done.is_some() {
             return Err(Error::HalfDone);
         }
@@ -57,12 +59,20 @@ impl<'db> WriteTransaction<'db> {
         changed
     }
 
+    /// The version that the commit makes.
     pub fn version(&self) -> Version {
         self.work().version
     }
 
     /// Durable when this returns.
-    pub fn commit(mut self) -> Result<Version> {
+    pub fn commit(self) -> Result<Version> {
+        self.prepare().map(Prepared::finish)
+    }
+
+    /// The first step of a commit: all that can fail. When this returns, the transaction is
+    /// durable, and survives a crash. Readers do not see it yet. After an error it is rolled back;
+    /// after a failed write or flush the next opening finds it, or not.
+    pub fn prepare(mut self) -> Result<Prepared> {
         let deposited = self.change(|work| {
             work.release(0);
             work.deposit(false)
@@ -71,37 +81,34 @@ impl<'db> WriteTransaction<'db> {
             self.undo()?;
             return Err(error);
         }
-        let Some(work) = self.work.take() else { return Err(Error::Poisoned) };
-        let version = work.version;
-        let committed = work.commit(self.writer.ring)?;
-        self.writer.pool = committed.pool;
-        if committed.wrote {
-            self.writer.last = version;
-            self.writer.ring += u64::from(committed.used_ring);
-            self.database.readers.publish(version);
-            if !self.database.options.metadata_embedding {
-                self.writer.write_change_counter(&self.database.store)?;
+        let Some(open) = self.open.take() else { return Err(Error::Poisoned) };
+        let Open { mut writer, work, backup } = open;
+        let shared = Arc::clone(writer.shared());
+        let written = work.write(writer.ring).and_then(|written| {
+            if !written.is_nothing() && !shared.options.metadata_embedding {
+                writer.write_change_counter(&shared.store)?;
+            }
+            Ok(written)
+        });
+        match written {
+            Ok(written) => Ok(Prepared::new(writer, written, backup)),
+            Err(error) => {
+                // A part of it may be in the file, under a version that nobody may have again.
+                shared.store.poison_all();
+                Err(error)
             }
         }
-        Ok(self.database.readers.current())
     }
 
+    /// Nothing of it is left. After an error the database has to be opened anew.
     pub fn rollback(mut self) -> Result<()> {
         self.undo()
     }
 
     fn undo(&mut self) -> Result<()> {
-        let Some(work) = self.work.take() else { return Ok(()) };
-        self.writer.pool = std::mem::take(&mut self.backup);
-        if !work.has_spilled() {
-            return Ok(());
-        }
-        let voided = self.writer.make_void(&self.database.store, work.version);
-        if voided.is_err() {
-            // What it has written would count from now on.
-            self.database.store.poison_all();
-        }
-        voided
+        let Some(Open { mut writer, work, backup }) = self.open.take() else { return Ok(()) };
+        writer.pool = backup;
+        if work.has_spilled() { writer.make_void_or_poison(work.version) } else { Ok(()) }
     }
 
     pub fn create_tree(&mut self, is_record: bool) -> Result<TreeId> {
@@ -188,7 +195,7 @@ impl<'db> WriteTransaction<'db> {
     }
 }
 
-impl Drop for WriteTransaction<'_> {
+impl Drop for WriteTransaction {
     fn drop(&mut self) {
         // A failure has poisoned the store, and the next call says so.
         let _ = self.undo();

@@ -46,7 +46,7 @@ fn run(seed: u64, crashes: usize) {
         let (before, after) = loop {
             let before = model.clone();
             let mut is_committing = false;
-            match transaction(&mut rng, &db, &mut model, &mut is_committing) {
+            match transaction(&mut rng, &db, &mut model, &mut is_committing, true) {
                 Ok(()) => {}
                 Err(_) if is_committing => break (before, Some(model)),
                 Err(_) => break (before, None),

@@ -91,7 +91,7 @@ fn file(rng: &mut fastrand::Rng) -> (Vec<u8>, Vec<TreeId>, Vec<TreeId>) {
 
 fn operations(
     rng: &mut fastrand::Rng,
-    txn: &mut oneflush_mvbt::WriteTransaction<'_>,
+    txn: &mut oneflush_mvbt::WriteTransaction,
     integers: &[TreeId],
     records: &[TreeId],
 ) -> Result<()> {

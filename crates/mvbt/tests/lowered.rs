@@ -6,7 +6,7 @@ mod common;
 use common::Memory;
 use oneflush_mvbt::{Database, Error, Options, Probe, Read, ReadTransaction, TreeId};
 
-fn rows(reader: &ReadTransaction<'_>, tree: TreeId) -> Result<Vec<i64>, Error> {
+fn rows(reader: &ReadTransaction, tree: TreeId) -> Result<Vec<i64>, Error> {
     let mut cursor = reader.cursor(tree)?;
     cursor.seek(reader.source(), Probe::First)?;
     let mut keys = Vec::new();

@@ -16,12 +16,12 @@ fn run(seed: u64, transactions: usize) {
     let mut db = memory.create(options.clone()).unwrap();
     let mut model = Model::default();
     for round in 0..5 {
-        let mut readers: Vec<(ReadTransaction<'_>, Model)> = Vec::new();
+        let mut readers: Vec<(ReadTransaction, Model)> = Vec::new();
         for number in 0..transactions / 5 {
             if rng.u8(..12) == 0 {
                 readers.push((db.begin_read(), model.clone()));
             }
-            transaction(&mut rng, &db, &mut model, &mut false).unwrap();
+            transaction(&mut rng, &db, &mut model, &mut false, spills).unwrap();
             if rng.u8(..10) == 0 {
                 let about = format!("seed {seed}, round {round}, transaction {number}");
                 check(&db.begin_read(), &model, &about);

@@ -30,7 +30,7 @@ fn with_tree(page_bytes: usize) -> (Database, TreeId) {
     (db, tree)
 }
 
-fn numbers(reader: &ReadTransaction<'_>, tree: TreeId) -> Vec<u32> {
+fn numbers(reader: &ReadTransaction, tree: TreeId) -> Vec<u32> {
     let source = reader.source();
     let mut cursor = reader.cursor(tree).unwrap();
     cursor.seek(source, Probe::First).unwrap();

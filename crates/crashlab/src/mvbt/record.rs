@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use fastrand::Rng;
-use oneflush_mvbt::{Database, Error, Options, ReadTransaction, Result as MvbtResult};
+use oneflush_mvbt::{Database, Error, Options, Prepared, ReadTransaction, Result as MvbtResult};
 
 use crate::content::Image;
 use crate::log::{Mark, Op};
@@ -91,8 +91,8 @@ struct Run<'a> {
 }
 
 /// A reader, and what it must see.
-struct Reader<'db> {
-    txn: ReadTransaction<'db>,
+struct Reader {
+    txn: ReadTransaction,
     digest: u64,
 }
 
@@ -175,11 +175,12 @@ impl<'a> Run<'a> {
         let file = self.file.clone();
         let db = open(&file, &self.options).map_err(text)?;
         self.holds(&db)?;
-        let mut readers: Vec<Reader<'_>> = Vec::new();
+        let mut readers: Vec<Reader> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let done = at + 1;
             match *step {
                 Step::Commit { kind, seed } => self.commit(&db, kind, seed)?,
+                Step::Unmade { kind, seed } => self.unmake(&db, kind, seed)?,
                 Step::RolledBack { kind, seed } => self.roll_back(&db, kind, seed)?,
                 Step::Read => {
                     readers.push(Reader { txn: db.begin_read(), digest: self.now.model.digest() });
@@ -229,7 +230,7 @@ impl<'a> Run<'a> {
     }
 
     /// A reader sees its state, or is told that this is gone. The second is rare.
-    fn look(&mut self, readers: &[Reader<'_>]) -> Result<(), String> {
+    fn look(&mut self, readers: &[Reader]) -> Result<(), String> {
         let mut gone = 0;
         for reader in readers {
             let about =
@@ -269,8 +270,27 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The outer error is a wrong answer, the inner one is the engine's.
+    /// Commits in two steps, and goes back before the second.
+    fn unmake(&mut self, db: &Database, kind: Kind, seed: u64) -> Result<(), String> {
+        let planned = self.plan(kind, seed);
+        let prepared = self.try_prepare(db, &planned)?.map_err(text)?;
+        self.holds(db)?;
+        prepared.rollback().map_err(text)?;
+        let (order, digest) = (planned.then.order, planned.digest);
+        self.file.mark(Mark::RolledBack { file: 0, order, digest });
+        self.holds(db)
+    }
+
     fn try_commit(&mut self, db: &Database, planned: &Planned) -> Result<MvbtResult<()>, String> {
+        Ok(self.try_prepare(db, planned)?.map(|prepared| drop(prepared.finish())))
+    }
+
+    /// The outer error is a wrong answer, the inner one is the engine's.
+    fn try_prepare(
+        &mut self,
+        db: &Database,
+        planned: &Planned,
+    ) -> Result<MvbtResult<Prepared>, String> {
         let mut txn = match db.begin_write() {
             Ok(txn) => txn,
             Err(error) => return Ok(Err(error)),
@@ -284,7 +304,7 @@ impl<'a> Run<'a> {
         let (order, digest) = (planned.then.order, planned.digest);
         self.begun.insert(digest, planned.then.clone());
         self.file.mark(Mark::Begun { file: 0, order, digest });
-        Ok(txn.commit().map(drop))
+        Ok(txn.prepare())
     }
 
     fn acknowledge(&mut self, planned: Planned) {

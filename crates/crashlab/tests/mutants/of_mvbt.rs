@@ -108,6 +108,12 @@ fn a_rollback_whose_version_is_not_void_is_caught() {
 }
 
 #[test]
+fn a_single_page_that_cannot_be_made_void_is_caught() {
+    // The run itself reads what was rolled back.
+    caught(Mutant::SingleUnmarked, &[Of::Prepared]);
+}
+
+#[test]
 fn void_directories_that_are_forgotten_too_early_are_caught() {
     is_caught(Mutant::ScrubUnflushed, &[Of::Scrubbed]);
 }

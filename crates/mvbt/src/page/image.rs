@@ -69,6 +69,15 @@ impl Image {
         self.voided.as_ref()
     }
 
+    /// The page with an active directory that is *multi*. Slots are in one sector, so a crash
+    /// leaves this or what was there.
+    pub fn as_multi(&self, uuid: Uuid) -> Box<[u8]> {
+        let mut bytes = self.bytes.clone();
+        let mut slot = Slot { is_multi: true, ..self.active };
+        slot.write(&mut bytes, self.active_index, uuid);
+        bytes
+    }
+
     /// What a reader of this version sees (R4, R5).
     pub fn view(&self, version: Version) -> Result<View<'_>> {
         let newest_of = [Some(&self.active), self.fallback()]

@@ -124,7 +124,7 @@ impl Pool {
     }
 }
 
-impl Work<'_> {
+impl Work {
     /// A page that nobody can reach.
     pub(super) fn take_page(&mut self) -> Result<PageNo> {
         self.note_pool();

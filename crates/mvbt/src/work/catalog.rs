@@ -104,7 +104,7 @@ pub fn trees(source: &dyn Source) -> Result<Vec<TreeId>> {
     Ok(ids)
 }
 
-impl Work<'_> {
+impl Work {
     fn put_entry(&mut self, key: i64, payload: &[u8]) -> Result<()> {
         self.insert(&CATALOG_TREE, Some(key), Probe::Integer(key), payload).map(drop)
     }

@@ -7,49 +7,95 @@ use rustc_hash::FxHashSet;
 use crate::mutant::{self, Mutant};
 use crate::page::image::Image;
 use crate::ring::{CommitBlock, Expected, PAGES_MAX};
+use crate::store::Store;
 use crate::work::Work;
 use crate::work::alloc::Pool;
-use crate::{PageNo, Result};
+use crate::{PageNo, Result, Version};
 
-/// What became of a transaction.
-pub struct Committed {
-    pub pool: Pool,
-    /// False: it had changed nothing, and no version was used.
-    pub wrote: bool,
-    /// A commit block was written.
-    pub used_ring: bool,
+/// A transaction that is in the file and durable, and that readers do not see yet (I20).
+pub struct Written {
+    pub version: Version,
+    pool: Pool,
+    pages: Pages,
+    images: Vec<Image>,
+    /// Pages of long payloads. They are not in the cache.
+    overflow: FxHashSet<PageNo>,
+}
+
+/// What was written.
+enum Pages {
+    /// Nothing had changed, and no version was used.
+    None,
+    /// One page, and no commit block (I9).
+    Single,
+    /// The pages that the commit block lists.
+    Several(Vec<PageNo>),
+}
+
+impl Written {
+    pub fn is_nothing(&self) -> bool {
+        matches!(self.pages, Pages::None)
+    }
+
+    pub fn used_ring(&self) -> bool {
+        matches!(self.pages, Pages::Several(_))
+    }
+
+    /// Puts what was written into the cache, for those who begin now. Answers the pool of the next
+    /// transaction.
+    pub fn publish(self, store: &Store) -> Pool {
+        self.overflow.iter().for_each(|&no| store.forget(no));
+        self.images.into_iter().for_each(|image| store.keep(image));
+        match self.pages {
+            Pages::None => self.pool,
+            Pages::Single => self.pool.after_commit(self.version, None),
+            Pages::Several(listed) => self.pool.after_commit(self.version, Some(listed)),
+        }
+    }
+
+    /// After this the version can be made void: each of its directories is *multi* (I20).
+    pub fn make_voidable(&self, store: &Store) -> Result<()> {
+        let (Pages::Single, [image]) = (&self.pages, &self.images[..]) else { return Ok(()) };
+        if mutant::is(Mutant::SingleUnmarked) {
+            return Ok(());
+        }
+        store.write_page_durable(image.no, &image.as_multi(store.uuid))
+    }
 }
 
 /// Pages as they are to be written, and the checksums of their directories.
 struct Finished {
     pages: BTreeMap<PageNo, Box<[u8]>>,
-    /// Those of them that are of long payloads. They are not in the cache.
+    /// Those of them that are of long payloads.
     overflow: FxHashSet<PageNo>,
     checksums: BTreeMap<PageNo, Expected>,
 }
 
-impl Work<'_> {
+impl Work {
     /// True if pages of this transaction are in the file already.
     pub fn has_spilled(&self) -> bool {
         !self.spilled.is_empty()
     }
 
-    /// Writes the transaction. `ring` is the place of its commit block, if it needs one.
-    pub fn commit(mut self, ring: u64) -> Result<Committed> {
+    /// Writes the transaction, and flushes. `ring` is the place of its commit block, if it needs
+    /// one.
+    pub fn write(mut self, ring: u64) -> Result<Written> {
         self.drafts.retain(|_, draft| draft.is_changed());
         let count = self.drafts.len() + self.raw.len();
+        let version = self.version;
         if count == 0 && self.spilled.is_empty() {
-            return Ok(Committed { pool: self.pool, wrote: false, used_ring: false });
+            let (pages, pool) = (Pages::None, self.pool);
+            let (images, overflow) = (Vec::new(), FxHashSet::default());
+            return Ok(Written { version, pool, pages, images, overflow });
         }
         let is_alone = self.spilled.is_empty() || mutant::is(Mutant::EarlyPagesForgotten);
         let is_single = count == 1 && self.fresh.is_empty() && is_alone;
         let finished = self.finish(!is_single);
-        let version = self.version;
-        let mut listed = None;
-        if is_single {
+        let pages = if is_single {
             for (no, bytes) in &finished.pages {
                 self.store.write_page_durable(*no, bytes)?;
             }
+            Pages::Single
         } else {
             self.store.write_pages(&finished.pages)?;
             let mut all = std::mem::take(&mut self.spilled);
@@ -62,15 +108,20 @@ impl Work<'_> {
                 }
                 pages.clear();
             }
-            listed = Some(pages.iter().map(|&(no, _)| no).collect());
+            let listed = pages.iter().map(|&(no, _)| no).collect();
             self.store.write_commit_block(&CommitBlock { version, pages }, ring)?;
             if !mutant::is(Mutant::CommitUnflushed) {
                 self.store.flush()?;
             }
-        }
-        self.publish(finished)?;
-        let pool = self.pool.after_commit(version, listed);
-        Ok(Committed { pool, wrote: true, used_ring: !is_single })
+            Pages::Several(listed)
+        };
+        let overflow = finished.overflow;
+        let voids = self.store.voids.read();
+        let of_trees = finished.pages.into_iter().filter(|(no, _)| !overflow.contains(no));
+        let images = of_trees.map(|(no, bytes)| Image::read(bytes, no, self.store.uuid, &voids));
+        let images = images.collect::<Result<_>>()?;
+        drop(voids);
+        Ok(Written { version, pool: self.pool, pages, images, overflow })
     }
 
     fn finish(&mut self, is_multi: bool) -> Finished {
@@ -87,18 +138,6 @@ impl Work<'_> {
         }
         self.raw_bytes = 0;
         Finished { pages, overflow, checksums }
-    }
-
-    /// Puts what was written into the cache, for those who begin now.
-    fn publish(&self, finished: Finished) -> Result<()> {
-        finished.overflow.iter().for_each(|&no| self.store.forget(no));
-        let voids = self.store.voids.read();
-        for (no, bytes) in finished.pages {
-            if !finished.overflow.contains(&no) {
-                self.store.keep(Image::read(bytes, no, self.store.uuid, &voids)?);
-            }
-        }
-        Ok(())
     }
 
     /// Writes pages early if there are many. They count only with the commit block.

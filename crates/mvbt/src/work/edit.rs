@@ -8,7 +8,7 @@ use crate::work::catalog::FIRST_TREE;
 use crate::work::put::{Change, ROOT_SPARE_BYTES};
 use crate::{Error, Result};
 
-impl Work<'_> {
+impl Work {
     /// Puts a payload at a key, or a record where `probe` finds its place. What was there before is
     /// replaced. True if something was.
     pub fn insert(

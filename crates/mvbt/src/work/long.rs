@@ -20,7 +20,7 @@ impl Stored {
     }
 }
 
-impl Work<'_> {
+impl Work {
     /// Puts what does not fit in a cell into overflow pages.
     pub(super) fn store_content(&mut self, tree: &TreeRef, bytes: &[u8]) -> Result<Stored> {
         let length = bytes.len() as u64;

@@ -19,6 +19,7 @@ mod put;
 mod savepoint;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -36,11 +37,12 @@ pub use catalog::{
     CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count,
     tree, trees,
 };
+pub use commit::Written;
 use savepoint::Saved;
 
-pub struct Work<'a> {
-    pub store: &'a Store,
-    pub options: &'a Options,
+pub struct Work {
+    pub store: Arc<Store>,
+    pub options: Arc<Options>,
     pub version: Version,
     /// The oldest version that a reader may have.
     pub horizon: Version,
@@ -61,14 +63,14 @@ pub struct Work<'a> {
     pub changes: u64,
 }
 
-impl<'a> Work<'a> {
+impl Work {
     pub fn new(
-        store: &'a Store,
-        options: &'a Options,
+        store: Arc<Store>,
+        options: Arc<Options>,
         version: Version,
         horizon: Version,
         pool: Pool,
-    ) -> Work<'a> {
+    ) -> Work {
         Work {
             store,
             options,
@@ -99,7 +101,7 @@ impl<'a> Work<'a> {
             let is_spilled = self.spilled.contains_key(&no);
             let image = match is_spilled {
                 // Its own directory counts for this transaction alone.
-                true => std::sync::Arc::new(self.spilled_image(no)?),
+                true => Arc::new(self.spilled_image(no)?),
                 false => self.store.page(no)?,
             };
             let opened = Draft::open(&image, self.version, self.horizon);
@@ -247,7 +249,7 @@ fn above(no: PageNo, height: u8) -> Result<u8> {
     height.checked_add(1).ok_or(damaged)
 }
 
-impl Source for Work<'_> {
+impl Source for Work {
     fn changes(&self) -> u64 {
         self.changes
     }
@@ -257,7 +259,7 @@ impl Source for Work<'_> {
             return Ok(PageRef::Draft(draft));
         }
         if self.spilled.contains_key(&no) {
-            return Ok(PageRef::Newest(std::sync::Arc::new(self.spilled_image(no)?)));
+            return Ok(PageRef::Newest(Arc::new(self.spilled_image(no)?)));
         }
         Ok(PageRef::Newest(self.store.page(no)?))
     }

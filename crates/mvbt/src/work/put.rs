@@ -33,7 +33,7 @@ struct Child {
     key: Option<Vec<u8>>,
 }
 
-impl Work<'_> {
+impl Work {
     /// Changes the page at the end of the path, and what stands above it as far as needed.
     pub(super) fn put(&mut self, tree: &TreeRef, path: &[Step], change: Change) -> Result<()> {
         let Some((step, above)) = path.split_last() else { return Ok(()) };
@@ -319,7 +319,7 @@ impl Work<'_> {
 const CHILD_ENDS: usize = 12;
 
 /// True if each step of the path has taken the last child.
-fn is_last(work: &mut Work<'_>, above: &[Step]) -> Result<bool> {
+fn is_last(work: &mut Work, above: &[Step]) -> Result<bool> {
     for step in above {
         use crate::search::Source;
         if step.index + 1 != work.page(step.no)?.view()?.len() {

@@ -30,7 +30,7 @@ struct Page {
     is_fresh: bool,
 }
 
-impl Work<'_> {
+impl Work {
     pub fn savepoint_count(&self) -> usize {
         self.savepoints.len()
     }

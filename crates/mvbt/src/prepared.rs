@@ -1,0 +1,67 @@
+//! A transaction between the two steps of its commit (I20).
+
+use std::sync::Arc;
+
+use crate::work::{Pool, Written};
+use crate::writer_lock::WriterGuard;
+use crate::{Result, Version};
+
+/// Durable, and not shown to readers yet. Dropped, it is rolled back. Until it ends nobody else
+/// writes.
+pub struct Prepared {
+    /// None: it has ended.
+    open: Option<Open>,
+}
+
+struct Open {
+    writer: WriterGuard,
+    written: Written,
+    /// The pool as it was before the transaction.
+    backup: Pool,
+}
+
+impl Prepared {
+    pub(crate) fn new(writer: WriterGuard, written: Written, backup: Pool) -> Prepared {
+        Prepared { open: Some(Open { writer, written, backup }) }
+    }
+
+    /// The second step: who begins now sees the transaction. Answers the version that is the last
+    /// one now. It is an older one if the transaction has changed nothing.
+    pub fn finish(mut self) -> Version {
+        let Open { mut writer, written, .. } = self.open.take().expect("it has not ended");
+        let shared = Arc::clone(writer.shared());
+        let (version, is_nothing) = (written.version, written.is_nothing());
+        writer.ring += u64::from(written.used_ring());
+        writer.pool = written.publish(&shared.store);
+        if !is_nothing {
+            writer.last = version;
+            shared.readers.publish(version);
+        }
+        shared.readers.current()
+    }
+
+    /// The transaction never was, also after a crash. While this runs, a crash leaves all of it or
+    /// nothing. After an error the database has to be opened anew, and has it or not.
+    pub fn rollback(mut self) -> Result<()> {
+        self.undo()
+    }
+
+    fn undo(&mut self) -> Result<()> {
+        let Some(Open { mut writer, written, backup }) = self.open.take() else { return Ok(()) };
+        writer.pool = backup;
+        if written.is_nothing() {
+            return Ok(());
+        }
+        let shared = Arc::clone(writer.shared());
+        let voidable = written.make_voidable(&shared.store);
+        voidable.inspect_err(|_| shared.store.poison_all())?;
+        writer.make_void_or_poison(written.version)
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // A failure has poisoned the store, and the next call says so.
+        let _ = self.undo();
+    }
+}
