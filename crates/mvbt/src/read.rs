@@ -92,6 +92,6 @@ impl Source for ReadTransaction {
     }
 
     fn pages(&self) -> Result<u64> {
-        self.database.store.pages()
+        self.shared.store.pages()
     }
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use oneflush_mvbt::{Database, Options, PageNo, PageRef, Probe, Read, Result, TreeId, Version};
+use oneflush_mvbt::{
+    Database, Options, PageNo, PageRef, Probe, Read, Result, TreeId, Version, WriteTransaction,
+};
 
 use crate::memory::Memory;
 use crate::program::{File, Input};
@@ -16,15 +18,14 @@ pub fn open(memory: &Arc<Memory>, options: Options) -> Result<Database> {
     Database::open_on(memory.clone(), PathBuf::from("a.mvbt"), options)
 }
 
-/// Every page, as several versions see it.
+/// Each page that the program has changed, as several versions see it.
 pub fn look_at_pages(file: File) {
     let page_bytes = file.page_bytes;
-    let pages = (file.bytes.len() as u64).div_ceil(page_bytes as u64).min(64);
     let memory = Arc::new(Memory::default());
     *memory.0.lock().unwrap() = file.bytes;
     let Ok(db) = open(&memory, Options::default()) else { return };
     let reader = db.begin_read();
-    for no in (1..=pages).map(PageNo) {
+    for no in file.changed.into_iter().map(PageNo) {
         let source = reader.source();
         if let Ok((payload, _)) = source.overflow(no) {
             assert!(payload.len() < page_bytes);
@@ -149,7 +150,7 @@ fn write(db: &Database, input: &mut Input<'_>) -> Result<()> {
 }
 
 /// What a cursor in a transaction that writes finds at both ends, and one of them taken out.
-fn first_and_last(txn: &mut oneflush_mvbt::WriteTransaction<'_>, id: TreeId) -> Result<()> {
+fn first_and_last(txn: &mut WriteTransaction, id: TreeId) -> Result<()> {
     let mut cursor = txn.cursor(id)?;
     cursor.last(txn.source())?;
     cursor.previous(txn.source())?;

@@ -1,5 +1,7 @@
 //! The fuzzer's input as a program that makes a file.
 
+use std::collections::BTreeSet;
+
 use crate::base::{Base, PAGES_AT};
 use crate::checksum;
 
@@ -46,13 +48,19 @@ impl<'a> Input<'a> {
 pub struct File {
     pub bytes: Vec<u8>,
     pub page_bytes: usize,
+    /// Pages that the program has changed.
+    pub changed: BTreeSet<u64>,
 }
 
 impl File {
     /// What the whole program makes.
     pub fn made_by(input: &mut Input<'_>) -> File {
         let base = Base::choose(input.byte());
-        let mut file = File { bytes: base.bytes.clone(), page_bytes: base.page_bytes };
+        let mut file = File {
+            bytes: base.bytes.clone(),
+            page_bytes: base.page_bytes,
+            changed: BTreeSet::new(),
+        };
         let steps = input.byte() % 24;
         for _ in 0..steps {
             match input.byte() % 8 {
@@ -86,6 +94,7 @@ impl File {
     }
 
     fn seal(&mut self, no: u64) {
+        self.changed.insert(no);
         let uuid = self.uuid();
         checksum::of_page(self.page(no), &uuid);
     }
