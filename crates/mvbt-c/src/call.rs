@@ -151,3 +151,33 @@ pub unsafe fn bytes<'a>(bytes: *const u8, length: usize) -> Result<&'a [u8], Fai
         (false, length) => Ok(unsafe { std::slice::from_raw_parts(bytes, length) }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Handle {
+        state: Mutex<u32>,
+        error: LastError,
+    }
+
+    #[test]
+    fn a_panic_is_an_answer_and_poisons_the_handle() {
+        let handle = Handle::default();
+        let call = |work: &dyn Fn(&mut u32)| {
+            let change = |handle: &Handle| {
+                work(&mut *locked(&handle.state)?);
+                Ok(())
+            };
+            // SAFETY: the handle outlives the call.
+            unsafe { with(&raw const handle, |handle| &handle.error, change) }
+        };
+        assert_eq!(call(&|state| *state = 1), Code::ONEFLUSH_MVBT_OK);
+        assert_eq!(call(&|_| panic!("not\0thought of")), Code::ONEFLUSH_MVBT_INTERNAL);
+        // SAFETY: the text stays until the next failure.
+        let text = unsafe { std::ffi::CStr::from_ptr(handle.error.text()) };
+        assert_eq!(text, c"a fault of the library: not");
+        assert_eq!(call(&|state| *state = 2), Code::ONEFLUSH_MVBT_INTERNAL);
+    }
+}

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex};
 
-use mvbt::{Cursor, Probe, Read, Source, TreeId};
+use mvbt::{Cursor, Probe, Source, TreeId};
 
 use crate::call::{self, Failure, LastError, locked, misuse, put, put_if_asked};
 use crate::code::Code;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use mvbt::{Error, META_WORDS, Read, TreeId};
+use mvbt::{Error, META_WORDS, TreeId};
 
 use crate::call::{bytes, misuse, put, put_if_asked};
 use crate::code::Code;

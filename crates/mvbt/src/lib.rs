@@ -24,6 +24,7 @@
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
 //! | whether a database is sound | `check.rs` |
+//! | what the bytes of a file say | `inspect.rs` |
 
 mod anchor;
 mod bytes;
@@ -33,6 +34,7 @@ mod cursor;
 mod db;
 mod error;
 mod ids;
+pub mod inspect;
 mod layout;
 #[cfg(feature = "mutants")]
 pub mod mutant;
@@ -70,3 +72,8 @@ pub use search::{Probe, Source, TreeRef};
 pub use store::Counters;
 pub use transaction::WriteTransaction;
 pub use work::META_WORDS;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
