@@ -39,6 +39,8 @@ pub enum Code {
     ONEFLUSH_MVBT_MISUSE = 13,
     /// A fault of the library. Close the handle.
     ONEFLUSH_MVBT_INTERNAL = 14,
+    /// The database was opened for reading only.
+    ONEFLUSH_MVBT_READ_ONLY = 15,
 }
 
 use Code::*;
@@ -48,6 +50,7 @@ impl Code {
         match error {
             Error::Io { .. } => ONEFLUSH_MVBT_IO,
             Error::OtherFormat { .. } => ONEFLUSH_MVBT_OTHER_FORMAT,
+            Error::ReadOnly { .. } => ONEFLUSH_MVBT_READ_ONLY,
             Error::NewerFormat { .. } => ONEFLUSH_MVBT_NEWER_FORMAT,
             Error::AnchorsDamaged { .. } | Error::Damaged { .. } | Error::ReachedTwice { .. } => {
                 ONEFLUSH_MVBT_DAMAGED
@@ -86,6 +89,7 @@ pub extern "C" fn oneflush_mvbt_code_name(code: u32) -> *const c_char {
         12 => c"ONEFLUSH_MVBT_BUSY",
         13 => c"ONEFLUSH_MVBT_MISUSE",
         14 => c"ONEFLUSH_MVBT_INTERNAL",
+        15 => c"ONEFLUSH_MVBT_READ_ONLY",
         _ => return std::ptr::null(),
     };
     name.as_ptr()

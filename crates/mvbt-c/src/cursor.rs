@@ -46,7 +46,7 @@ unsafe fn move_it(
     unsafe { with_cursor(cursor, go) }
 }
 
-/// Makes a cursor that stands on no cell yet. A change of its transaction takes the place from it:
+/// Makes a cursor that stands on no cell yet. A change of its tree takes the place from it:
 /// then it has to seek again. After a failure `*cursor` is null, and the message is the
 /// transaction's.
 ///

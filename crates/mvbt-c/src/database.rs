@@ -27,6 +27,8 @@ pub struct Options {
     pub spill_bytes: u64,
     /// The database never has more pages.
     pub pages_max: u64,
+    /// Nothing is written: what a crash has left is recovered in memory alone.
+    pub read_only: bool,
 }
 
 /// What a check has found.
@@ -64,6 +66,7 @@ pub unsafe extern "C" fn oneflush_mvbt_options_default(options: *mut Options) ->
             cache_bytes: default.cache_bytes as u64,
             spill_bytes: default.spill_bytes as u64,
             pages_max: default.pages_max,
+            read_only: default.read_only,
         };
         // SAFETY: by the contract of this function.
         unsafe { put(options, filled) }
@@ -129,6 +132,7 @@ fn wanted(options: Option<&Options>) -> mvbt::Options {
         wanted.cache_bytes = usize::try_from(options.cache_bytes).unwrap_or(usize::MAX);
         wanted.spill_bytes = usize::try_from(options.spill_bytes).unwrap_or(usize::MAX);
         wanted.pages_max = options.pages_max;
+        wanted.read_only = options.read_only;
     }
     wanted
 }

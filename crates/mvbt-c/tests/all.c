@@ -243,11 +243,17 @@ static void reopened(const char *path, uint32_t tree)
     oneflush_mvbt_db *db;
     oneflush_mvbt_txn *txn;
     oneflush_mvbt_report report;
+    oneflush_mvbt_options options;
     uint32_t page_bytes;
     int told = 0;
     bool is_there;
 
     CHECK(oneflush_mvbt_create(path, NULL, &db) == ONEFLUSH_MVBT_IO && db == NULL);
+    OK(oneflush_mvbt_options_default(&options));
+    options.read_only = true;
+    OK(oneflush_mvbt_open(path, &options, &db));
+    CHECK(oneflush_mvbt_begin_write(db, 0, &txn) == ONEFLUSH_MVBT_READ_ONLY);
+    oneflush_mvbt_close(db);
     OK(oneflush_mvbt_open(path, NULL, &db));
     OK(oneflush_mvbt_page_bytes(db, &page_bytes));
     CHECK(page_bytes == 1024);

@@ -226,7 +226,7 @@ impl<'a> Check<'a> {
     }
 
     fn listed_as_free(&self, listed: &mut Vec<PageNo>) -> Result<()> {
-        let mut cursor = Cursor::new(FREE_TREE);
+        let mut cursor = Cursor::new(self.source, FREE_TREE);
         cursor.seek(self.source, Probe::First)?;
         while let Some(key) = cursor.integer_key(self.source)? {
             listed.push(PageNo(key as u64));

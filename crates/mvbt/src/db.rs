@@ -4,12 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use oneflush_blocklog::{DirectFile, Storage, Uuid};
+
 use crate::anchor::Anchor;
+use crate::backup::Backup;
 use crate::check::{Check, Order, Report};
 use crate::layout::{self, BLOCK_BYTES};
 use crate::options::Options;
 use crate::page::draft::Draft;
 use crate::read::{Read, ReadTransaction};
+use crate::read_only::ReadOnly;
 use crate::readers::Readers;
 use crate::recovery;
 use crate::shared::Shared;
@@ -19,7 +23,6 @@ use crate::work::{self, Pool};
 use crate::writer::Writer;
 use crate::writer_lock::{Wait, WriterGuard, WriterLock};
 use crate::{Error, Result, TreeId, Version};
-use oneflush_blocklog::{DirectFile, Storage, Uuid};
 
 /// An open file. Its transactions keep it open when this is dropped.
 pub struct Database {
@@ -40,9 +43,13 @@ impl Database {
         made.inspect_err(|_| drop(std::fs::remove_file(path)))
     }
 
+    /// Opens a file that is there, and recovers it.
     pub fn open(path: &Path, options: Options) -> Result<Database> {
-        let file =
-            DirectFile::open(path, false).map_err(|source| open_failed(path, "open it", source))?;
+        let file = match options.read_only {
+            true => DirectFile::open_to_read(path),
+            false => DirectFile::open(path, false),
+        };
+        let file = file.map_err(|source| open_failed(path, "open it", source))?;
         Database::open_on(Arc::new(file), path.to_owned(), options)
     }
 
@@ -52,13 +59,23 @@ impl Database {
         path: PathBuf,
         options: Options,
     ) -> Result<Database> {
+        if options.read_only {
+            return Err(Error::ReadOnly { path });
+        }
         if !layout::is_page_size(options.page_bytes) {
             return Err(Error::PageSize { bytes: options.page_bytes });
         }
         let uuid = Uuid::random().map_err(|source| open_failed(&path, "draw a UUID", source))?;
-        let first = Version(1);
+        let store = Store::new(storage, path, options.page_bytes, uuid, options.cache_bytes);
+        store.prepare()?;
+        Database::begin_file(store, options, work::FREE_PAGES.0)
+    }
+
+    /// Makes a file a database of so many pages: writes catalog, tree of free pages, and anchor.
+    pub(crate) fn begin_file(store: Store, options: Options, pages: u64) -> Result<Database> {
+        let (first, page_bytes, uuid) = (Version(1), store.page_bytes, store.uuid);
         let anchor = Anchor {
-            page_bytes: options.page_bytes,
+            page_bytes,
             uuid,
             sequence: 0,
             opening: 0,
@@ -68,14 +85,10 @@ impl Database {
             voids: Vec::new(),
             pool: Vec::new(),
         };
-        let store = Store::new(storage, path, options.page_bytes, uuid, options.cache_bytes);
-        store.prepare()?;
-        let roots = [(work::CATALOG, TreeId(0)), (work::FREE_PAGES, work::FREE)];
-        for (no, tree) in roots {
-            let mut draft = Draft::fresh(options.page_bytes, no, tree, false, 0, first);
+        for (no, tree) in [(work::CATALOG, TreeId(0)), (work::FREE_PAGES, work::FREE)] {
+            let mut draft = Draft::fresh(page_bytes, no, tree, false, 0, first);
             if no == work::CATALOG {
-                for (index, cell) in work::first_cells(first, roots.len() as u64).iter().enumerate()
-                {
+                for (index, cell) in work::first_cells(first, pages).iter().enumerate() {
                     assert!(draft.insert(index, cell, 0), "an empty page has room");
                 }
             }
@@ -88,14 +101,20 @@ impl Database {
         Ok(Database::with(store, options, anchor, first))
     }
 
+    /// The same on any storage.
     pub fn open_on(storage: Arc<dyn Storage>, path: PathBuf, options: Options) -> Result<Database> {
-        let before = recovery::newest_anchor(&*storage, &path)?;
+        let storage: Arc<dyn Storage> = match options.read_only {
+            true => Arc::new(ReadOnly(storage)),
+            false => storage,
+        };
+        let found = recovery::newest_anchor(&*storage, &path)?;
+        let before = found.anchor.clone();
         if storage.alignment_bytes() > BLOCK_BYTES {
             return Err(Error::PageSize { bytes: storage.alignment_bytes() });
         }
         let (page_bytes, cache) = (before.page_bytes, options.cache_bytes);
         let store = Store::new(storage, path, page_bytes, before.uuid, cache);
-        let recovered = recovery::recover(&store, &before)?;
+        let recovered = recovery::recover(&store, &found)?;
         *store.voids.write() = recovered.anchor.voids();
         let database = Database::with(store, options, recovered.anchor, recovered.current);
         // A page behind the last one is none that a close has left.
@@ -108,6 +127,7 @@ impl Database {
     }
 
     fn with(store: Store, options: Options, anchor: Anchor, current: Version) -> Database {
+        store.set_pages_max(options.pages_max);
         let readers = Readers::default();
         readers.publish(current);
         let writer = WriterLock::new(Writer::new(anchor, current));
@@ -119,31 +139,60 @@ impl Database {
         WriterLock::take(&self.shared, wait)
     }
 
+    fn begin(&self, wait: Wait) -> Result<WriteTransaction> {
+        self.check_writable()?;
+        WriteTransaction::begin(self.writer(wait)?)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.shared.options.read_only {
+            true => Err(Error::ReadOnly { path: self.shared.store.path().to_owned() }),
+            false => Ok(()),
+        }
+    }
+
     /// Waits for another thread's transaction. `Busy`: the calling thread has one itself.
+    /// `ReadOnly`: the database was opened so.
     pub fn begin_write(&self) -> Result<WriteTransaction> {
-        WriteTransaction::begin(self.writer(Wait::ForEver)?)
+        self.begin(Wait::ForEver)
     }
 
     /// `Busy`, at once: a transaction writes.
     pub fn try_begin_write(&self) -> Result<WriteTransaction> {
-        WriteTransaction::begin(self.writer(Wait::Not)?)
+        self.begin(Wait::Not)
     }
 
     /// `Busy`: after this time another transaction still writes, or the calling thread has one
     /// itself.
     pub fn begin_write_within(&self, time: Duration) -> Result<WriteTransaction> {
         let wait = Instant::now().checked_add(time).map_or(Wait::ForEver, Wait::Until);
-        WriteTransaction::begin(self.writer(wait)?)
+        self.begin(wait)
     }
 
+    /// The last committed version, for as long as this lives.
     pub fn begin_read(&self) -> ReadTransaction {
         ReadTransaction::begin(&self.shared)
     }
 
+    /// The database gets no more pages than this. Beside [`Read::page_count`].
+    pub fn pages_max(&self) -> u64 {
+        self.shared.store.pages_max()
+    }
+
+    /// Sets it, for this opening. It is never less than the pages that the database has. Answers
+    /// what it is now. A transaction that writes meets it with its next page.
+    pub fn set_pages_max(&self, pages: u64) -> Result<u64> {
+        let pages = pages.max(self.begin_read().page_count()?);
+        self.shared.store.set_pages_max(pages);
+        Ok(pages)
+    }
+
+    /// Of each page, in bytes.
     pub fn page_bytes(&self) -> usize {
         self.shared.store.page_bytes
     }
 
+    /// What was written and read since it was opened.
     pub fn counters(&self) -> &Counters {
         &self.shared.store.counters
     }
@@ -165,6 +214,7 @@ impl Database {
     /// Reads the whole database, and keeps writers out meanwhile. `Busy`: the calling thread has a
     /// write transaction.
     pub fn reclaim(&self) -> Result<u64> {
+        self.check_writable()?;
         let mut writer = self.writer(Wait::ForEver)?;
         let reader = self.begin_read();
         let report = Check::run(&reader, None, writer.pool.all(), self.shared.store.pages()?)?;
@@ -176,11 +226,25 @@ impl Database {
         Ok(count)
     }
 
+    /// Begins a copy of the last committed version, in a file that must not exist. Writers go on
+    /// meanwhile. The copy is compact, and keeps the numbers of trees and the meta words.
+    pub fn backup(&self, path: &Path) -> Result<Backup> {
+        Backup::begin(self.begin_read(), self.page_bytes(), path)
+    }
+
+    /// Makes such a copy at once. It is durable when this returns.
+    pub fn vacuum_into(&self, path: &Path) -> Result<()> {
+        self.backup(path)?.run()
+    }
+
     /// Puts free pages where the next opening finds them. Without it the next opening recovers.
     /// `Busy`: a transaction is open. It goes on; the file is closed when it ends, as by a crash.
     pub fn close(self) -> Result<()> {
         if Arc::strong_count(&self.shared) > 1 {
             return Err(Error::Busy { what: "a transaction is open" });
+        }
+        if self.shared.options.read_only {
+            return Ok(());
         }
         let mut txn = self.begin_write()?;
         txn.change(|work| work.deposit(true))?;

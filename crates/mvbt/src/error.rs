@@ -19,8 +19,16 @@ pub enum Error {
         path.display()
     )]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
-    #[error("{}: both anchors are damaged. Restore a backup", path.display())]
-    AnchorsDamaged { path: PathBuf },
+    #[error(
+        "{}: {what}. What the file holds is not known without its newest anchor. Restore a backup",
+        path.display()
+    )]
+    AnchorsDamaged { path: PathBuf, what: String },
+    #[error(
+        "{}: it was opened for reading only. Open it without `read_only` to change it",
+        path.display()
+    )]
+    ReadOnly { path: PathBuf },
     #[error("page {page} is damaged: {what}")]
     Damaged { page: PageNo, what: &'static str },
     #[error("page {page} is damaged: it is reached twice, or is its own descendant")]
@@ -52,6 +60,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The file cannot grow. Nothing is wrong with what is there.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if oneflush_blocklog::is_full(source))
+    }
+
     /// It was returned before anything was changed.
     pub(crate) fn is_refusal(&self) -> bool {
         use Error::{HalfDone, Misuse, NoTree, Poisoned, TooLong, WrongKind};

@@ -80,7 +80,7 @@ pub struct CellView {
 
 impl Inspection {
     pub fn open(storage: Arc<dyn Storage>, path: PathBuf) -> Result<Inspection> {
-        let anchor = recovery::newest_anchor(&*storage, &path)?;
+        let anchor = recovery::newest_anchor(&*storage, &path)?.anchor;
         let store = Store::new(storage, path, anchor.page_bytes, anchor.uuid, 0);
         let mut anchors = [None, None];
         for (place, found) in anchors.iter_mut().enumerate() {

@@ -17,16 +17,19 @@
 //! |---|---|
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
+//! | a place in a tree, also after a change | `cursor.rs`, `restore.rs` |
 //! | what a transaction may do | `transaction.rs` |
 //! | what it ends with | `prepared.rs`, `writer.rs` |
 //! | who may write now | `writer_lock.rs` |
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
 //! | who may still read what | `readers.rs` |
+//! | a copy of a snapshot in a new file | `backup.rs`, `load.rs` |
 //! | whether a database is sound | `check.rs` |
 //! | what the bytes of a file say | `inspect.rs` |
 
 mod anchor;
+mod backup;
 mod bytes;
 mod cache;
 mod check;
@@ -36,6 +39,7 @@ mod error;
 mod ids;
 pub mod inspect;
 mod layout;
+mod load;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 #[cfg(not(feature = "mutants"))]
@@ -45,8 +49,10 @@ mod page;
 mod payload;
 mod prepared;
 mod read;
+mod read_only;
 mod readers;
 mod recovery;
+mod restore;
 mod ring;
 mod scrub;
 mod search;
@@ -58,6 +64,7 @@ mod work;
 mod writer;
 mod writer_lock;
 
+pub use backup::Backup;
 pub use check::{Order, Report};
 pub use cursor::Cursor;
 pub use db::Database;
@@ -66,6 +73,7 @@ pub use ids::{PageNo, TreeId, Version};
 pub use options::Options;
 pub use prepared::Prepared;
 pub use read::{Read, ReadTransaction};
+pub use restore::Restored;
 #[doc(hidden)]
 pub use search::PageRef;
 pub use search::{Probe, Source, TreeRef};

@@ -1,4 +1,5 @@
-//! A transaction between the two steps of its commit (I20).
+//! A transaction between the two steps of its commit (I20). They are those that SQLite asks of a
+//! B-tree: `sqlite3BtreeCommitPhaseOne` and `sqlite3BtreeCommitPhaseTwo`.
 
 use std::sync::Arc;
 

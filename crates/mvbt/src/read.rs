@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cursor::Cursor;
 use crate::page::overflow;
-use crate::search::{PageRef, Probe, Source, TreeRef};
+use crate::search::{self, PageRef, Probe, Source, TreeRef};
 use crate::shared::Shared;
 use crate::transaction::WriteTransaction;
 use crate::work::{self, META_WORDS};
@@ -21,6 +21,7 @@ impl ReadTransaction {
         ReadTransaction { version: shared.readers.register(), shared: Arc::clone(shared) }
     }
 
+    /// The last version that this sees.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -37,12 +38,14 @@ pub trait Read {
     #[doc(hidden)]
     fn source(&self) -> &dyn Source;
 
+    /// `NoTree`: there is none of this number.
     fn tree(&self, id: TreeId) -> Result<TreeRef> {
         work::tree(self.source(), id)
     }
 
+    /// A cursor that stands on no cell yet.
     fn cursor(&self, id: TreeId) -> Result<Cursor> {
-        self.tree(id).map(Cursor::new)
+        Ok(Cursor::new(self.source(), self.tree(id)?))
     }
 
     /// The payload at a key.
@@ -54,14 +57,22 @@ pub trait Read {
         }
     }
 
+    /// How many cells the leaves of a tree have. Reads all pages of the tree, but long payloads.
+    fn count(&self, id: TreeId) -> Result<u64> {
+        search::count(self.source(), &self.tree(id)?, self.page_count()?)
+    }
+
+    /// The meta words.
     fn meta(&self) -> Result<[u32; META_WORDS]> {
         work::meta(self.source())
     }
 
+    /// Pages of the database, used and free, without anchors and commit blocks.
     fn page_count(&self) -> Result<u64> {
         work::page_count(self.source())
     }
 
+    /// The numbers of all trees, in order.
     fn trees(&self) -> Result<Vec<TreeId>> {
         work::trees(self.source())
     }
@@ -81,14 +92,23 @@ impl Read for ReadTransaction {
 
 impl Source for ReadTransaction {
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
-        Ok(PageRef::At(self.shared.store.page(no)?, self.version))
+        let store = &self.shared.store;
+        let mut image = store.page(no)?;
+        if !image.serves(self.version) {
+            // Perhaps a writer was in the middle of it: the old directory was gone, and the new one
+            // was not there.
+            image = store.page_at_rest(no)?;
+        }
+        Ok(PageRef::At(image, self.version))
     }
 
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
         let store = &self.shared.store;
-        let bytes = store.read_raw(no)?;
-        let page = overflow::decode(&bytes, no, store.uuid)?;
-        Ok((page.payload.to_vec(), page.next))
+        store.whole(|| {
+            let bytes = store.read_raw(no)?;
+            let page = overflow::decode(&bytes, no, store.uuid)?;
+            Ok((page.payload.to_vec(), page.next))
+        })
     }
 
     fn pages(&self) -> Result<u64> {

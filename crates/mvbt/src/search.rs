@@ -60,9 +60,13 @@ pub trait Source {
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)>;
     /// How many pages the file has room for. No tree has more leaves.
     fn pages(&self) -> Result<u64>;
-    /// Rises with each change. A snapshot has none.
-    fn changes(&self) -> u64 {
+    /// Rises with each change of this tree. A snapshot has none.
+    fn changes(&self, _tree: TreeId) -> u64 {
         0
+    }
+    /// The tree with the root that it has now.
+    fn tree(&self, tree: &TreeRef) -> Result<TreeRef> {
+        Ok(*tree)
     }
 }
 
@@ -145,10 +149,7 @@ pub fn descend_from(
         let view = page.view()?;
         let is_right = page.tree() == tree.id && view.shape.is_record == tree.is_record;
         if !is_right || above.is_some_and(|above| view.height >= above) {
-            return Err(Error::Damaged {
-                page: no,
-                what: "it is not the page that its parent means",
-            });
+            return Err(not_meant(no));
         }
         if view.height == 0 {
             let (index, is_found) = find(source, &view, probe, 0)?;
@@ -165,4 +166,30 @@ pub fn descend_from(
         above = Some(view.height);
         no = view.cell(index).child;
     }
+}
+
+/// How many cells the leaves of a tree have. `pages`: no tree has more.
+pub fn count(source: &dyn Source, tree: &TreeRef, pages: u64) -> Result<u64> {
+    let (mut cells, mut left) = (0, pages);
+    let mut open = vec![(tree.root, None)];
+    while let Some((no, above)) = open.pop() {
+        let page = source.page(no)?;
+        let view = page.view()?;
+        let is_right = page.tree() == tree.id && view.shape.is_record == tree.is_record;
+        if !is_right || above.is_some_and(|above| view.height >= above) {
+            return Err(not_meant(no));
+        }
+        left = left.checked_sub(1).ok_or(Error::ReachedTwice { page: no })?;
+        if view.height == 0 {
+            cells += view.len() as u64;
+            continue;
+        }
+        let children = (0..view.len()).rev().map(|index| view.cell(index).child);
+        open.extend(children.map(|child| (child, Some(view.height))));
+    }
+    Ok(cells)
+}
+
+fn not_meant(no: PageNo) -> Error {
+    Error::Damaged { page: no, what: "it is not the page that its parent means" }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -37,10 +37,17 @@ pub struct Store {
     pub page_bytes: usize,
     pub uuid: Uuid,
     pub voids: RwLock<Voids>,
+    /// The database gets no more pages than this.
+    pages_max: AtomicU64,
     cache: Cache,
     pub counters: Counters,
     poisoned: AtomicBool,
+    /// Held by who writes pages, while he does. A page that is read then may be half written.
+    latch: RwLock<()>,
 }
+
+/// So often a page that makes no sense is read, before its reader waits for who writes.
+const READS: usize = 3;
 
 impl Store {
     pub fn new(
@@ -56,10 +63,16 @@ impl Store {
             page_bytes,
             uuid,
             voids: RwLock::default(),
+            pages_max: AtomicU64::new(u64::MAX),
             cache: Cache::new(cache_bytes / page_bytes),
             counters: Counters::default(),
             poisoned: AtomicBool::new(false),
+            latch: RwLock::new(()),
         }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn failed(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -85,6 +98,14 @@ impl Store {
 
     pub fn size_bytes(&self) -> Result<u64> {
         self.storage.size_bytes().map_err(self.failed("ask for its size"))
+    }
+
+    pub fn pages_max(&self) -> u64 {
+        self.pages_max.load(Relaxed)
+    }
+
+    pub fn set_pages_max(&self, pages: u64) {
+        self.pages_max.store(pages, Relaxed);
     }
 
     /// How many pages the file has room for.
@@ -179,7 +200,29 @@ impl Store {
         Ok(image)
     }
 
+    /// A page as it is in the file, while nobody writes one.
+    pub fn page_at_rest(&self, no: PageNo) -> Result<Arc<Image>> {
+        let _at_rest = self.latch.read();
+        self.image(no).map(Arc::new)
+    }
+
     fn read_page(&self, no: PageNo) -> Result<Image> {
+        self.whole(|| self.image(no))
+    }
+
+    /// Reads again what makes no sense, and at last while nobody writes.
+    pub fn whole<R>(&self, read: impl Fn() -> Result<R>) -> Result<R> {
+        for _ in 0..READS {
+            match read() {
+                Err(Error::Damaged { .. }) => std::thread::yield_now(),
+                done => return done,
+            }
+        }
+        let _at_rest = self.latch.read();
+        read()
+    }
+
+    fn image(&self, no: PageNo) -> Result<Image> {
         // First the intervals: a scrub takes directories out of the file, and then an interval.
         let voids = self.voids.read().clone();
         Image::read(self.read_raw(no)?, no, self.uuid, &voids)
@@ -205,6 +248,7 @@ impl Store {
         self.counters.flushes.fetch_add(1, Relaxed);
         let at = self.place(no)?;
         let (buffer, at) = self.with_neighbours(at, bytes)?;
+        let _writing = self.latch.write();
         self.poison(self.storage.write_durable(&buffer, at), "write a page")
     }
 
@@ -230,6 +274,7 @@ impl Store {
 
     fn write_run(&self, at: u64, bytes: &[u8]) -> Result<()> {
         let (buffer, at) = self.with_neighbours(at, bytes)?;
+        let _writing = self.latch.write();
         self.poison(self.storage.write(&buffer, at), "write pages")
     }
 

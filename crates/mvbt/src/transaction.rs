@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::check::Order;
+use crate::cursor::Cursor;
 use crate::prepared::Prepared;
+use crate::restore::Restored;
 use crate::search::{Compare, Probe, TreeRef};
 use crate::work::{self, Pool, Work};
 use crate::writer_lock::WriterGuard;
@@ -111,17 +114,19 @@ impl WriteTransaction {
         if work.has_spilled() { writer.make_void_or_poison(work.version) } else { Ok(()) }
     }
 
+    /// A new tree without cells: of records, or of integer keys.
     pub fn create_tree(&mut self, is_record: bool) -> Result<TreeId> {
         self.change(|work| work.create_tree(is_record))
     }
 
+    /// Its number is never given again.
     pub fn drop_tree(&mut self, id: TreeId) -> Result<()> {
-        self.change(|work| work.drop_tree(id))
+        self.change(|work| work.freeing(|work| work.drop_tree(id)))
     }
 
     /// Answers how many cells the tree had.
     pub fn clear_tree(&mut self, id: TreeId) -> Result<u64> {
-        self.change(|work| work.clear_tree(id))
+        self.change(|work| work.freeing(|work| work.clear_tree(id)))
     }
 
     /// True if something was there, and is replaced.
@@ -147,9 +152,44 @@ impl WriteTransaction {
         self.change(|work| work.delete(&tree, Probe::Integer(key)))
     }
 
+    /// True if it was there.
     pub fn delete_record(&mut self, id: TreeId, compare: Compare<'_>) -> Result<bool> {
         let tree = self.tree_of_kind(id, true)?;
         self.change(|work| work.delete(&tree, Probe::Record(compare)))
+    }
+
+    /// Deletes the cell on which a cursor of this transaction stands. The cursor is saved before: a
+    /// [`restore`](Cursor::restore) puts it beside the cell. `order`: of the records, for a record
+    /// tree. `Misuse`: the cursor stands on no cell, or its own cell is gone.
+    pub fn delete_at(&mut self, cursor: &mut Cursor, order: Option<Order<'_>>) -> Result<()> {
+        self.tree_of_kind(cursor.tree().id, cursor.tree().is_record)?;
+        cursor.save(self.work())?;
+        self.change(|work| work.delete_at(cursor, order))
+    }
+
+    /// Puts another payload at the key on which a cursor of this transaction stands, in an integer
+    /// tree. The cursor is saved before. `Misuse`: it stands on no cell, or its own cell is gone.
+    pub fn replace_at(&mut self, cursor: &mut Cursor, payload: &[u8]) -> Result<()> {
+        self.tree_of_kind(cursor.tree().id, false)?;
+        cursor.save(self.work())?;
+        self.change(|work| work.replace_at(cursor, payload))
+    }
+
+    /// Changes bytes of the payload on which a cursor stands, from `offset` on. The payload keeps
+    /// its length. All of it is read, and its pages are new ones: older versions keep theirs.
+    /// `Misuse`: also where the bytes end behind the payload.
+    pub fn overwrite(&mut self, cursor: &mut Cursor, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut payload = match cursor.restore(self.work(), None)? {
+            Restored::Same => cursor.payload(self.work())?.unwrap_or_default(),
+            _ => return Err(Error::Misuse { what: "the cursor stands on no cell" }),
+        };
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let to = from.saturating_add(bytes.len());
+        let part = payload.get_mut(from..to).ok_or(Error::Misuse {
+            what: "what is overwritten begins or ends behind the payload's end",
+        })?;
+        part.copy_from_slice(bytes);
+        self.replace_at(cursor, &payload)
     }
 
     fn tree_of_kind(&mut self, id: TreeId, is_record: bool) -> Result<TreeRef> {
@@ -162,6 +202,7 @@ impl WriteTransaction {
         if tree.is_record == is_record { Ok(tree) } else { Err(Error::WrongKind { tree: id }) }
     }
 
+    /// Sets one of the meta words. `Misuse`: there is none of this index.
     pub fn set_meta(&mut self, index: usize, value: u32) -> Result<()> {
         self.change(|work| work.set_meta(index, value))
     }

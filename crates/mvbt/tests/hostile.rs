@@ -71,6 +71,11 @@ fn a_tree_whose_pages_are_reached_by_many_ways_is_not_dropped_for_ever() {
         }
         let done = in_time(move || {
             let db = forge.open();
+            let counted = db.begin_read().count(tree);
+            assert!(matches!(counted, Err(Error::ReachedTwice { .. })), "{counted:?}");
+            let folder = tempfile::tempdir().unwrap();
+            let copied = db.vacuum_into(&folder.path().join("copy.mvbt"));
+            assert!(matches!(copied, Err(Error::ReachedTwice { .. })), "{copied:?}");
             let mut txn = db.begin_write().unwrap();
             if drops { txn.drop_tree(tree) } else { txn.clear_tree(tree).map(drop) }
         });

@@ -12,7 +12,7 @@ use oneflush_vfs::shown_name;
 use serde_json::json;
 
 use super::error::MvbtError;
-use super::storage::ReadOnly;
+use super::storage;
 use super::text::{grouped, plural};
 use crate::{Failure, output};
 
@@ -39,10 +39,10 @@ pub struct Options {
 pub fn main(options: &Options) -> Result<(), Failure> {
     let name = shown_name(&options.file).to_string();
     let failed = |source| Failure::failed(MvbtError::of(&name, source));
-    let storage = ReadOnly::open(&options.file)
+    let file = storage::open(&options.file)
         .map_err(|source| Failure::failed(MvbtError::Unreadable { name: name.clone(), source }))?;
     let database =
-        Database::open_on(storage, options.file.clone(), Default::default()).map_err(failed)?;
+        Database::open_on(file, options.file.clone(), storage::options()).map_err(failed)?;
     let report = watched(&database).map_err(failed)?;
     let text = match options.json {
         true => format!("{}\n", as_json(&name, &database, &report)),

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use oneflush_blocklog::DirectFile;
 use oneflush_mvbt::inspect::{Anchor, CellView, DirectoryView, Expected, Inspection, PageView};
 use oneflush_mvbt::{Database, Error, PageNo, Read, Result, TreeId};
 use oneflush_vfs::shown_name;
 
 use super::error::MvbtError;
-use super::storage::ReadOnly;
+use super::storage;
 use super::text::{bytes, grouped, plural};
 use crate::{Failure, output};
 
@@ -42,7 +43,7 @@ pub struct Options {
 
 pub fn main(options: &Options) -> std::result::Result<(), Failure> {
     let name = shown_name(&options.file).to_string();
-    let storage = ReadOnly::open(&options.file)
+    let storage = storage::open(&options.file)
         .map_err(|source| Failure::failed(MvbtError::Unreadable { name: name.clone(), source }))?;
     let dump = Dump { name, storage, options };
     let text = match (options.page, options.tree) {
@@ -55,7 +56,7 @@ pub fn main(options: &Options) -> std::result::Result<(), Failure> {
 
 struct Dump<'a> {
     name: String,
-    storage: Arc<ReadOnly>,
+    storage: Arc<DirectFile>,
     options: &'a Options,
 }
 
@@ -73,7 +74,7 @@ impl Dump<'_> {
 
     fn database(&self) -> std::result::Result<Database, MvbtError> {
         let path = self.options.file.clone();
-        let opened = Database::open_on(self.storage.clone(), path, Default::default());
+        let opened = Database::open_on(self.storage.clone(), path, storage::options());
         opened.map_err(|source| self.failed(source))
     }
 

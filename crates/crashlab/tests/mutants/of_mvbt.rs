@@ -77,7 +77,8 @@ fn a_void_interval_that_is_not_written_is_caught() {
 
 #[test]
 fn versions_above_what_an_anchor_says_are_caught() {
-    is_caught(Mutant::ReservedNotRaised, &[Of::Splits]);
+    // The next opening of the run itself finds a commit block above H.
+    caught(Mutant::ReservedNotRaised, &[Of::Splits]);
 }
 
 #[test]

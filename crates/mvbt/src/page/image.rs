@@ -102,6 +102,15 @@ impl Image {
         }
     }
 
+    /// False: the version is gone, or the page was half written when it was read.
+    pub fn serves(&self, version: Version) -> bool {
+        let is_new = |slot: &Slot| slot.version <= version;
+        let all = [Some(&self.active), self.voided()];
+        is_new(&self.active)
+            || self.fallback().is_some_and(is_new)
+            || all.into_iter().flatten().any(|slot| slot.floor <= version)
+    }
+
     /// The live cells of the active directory.
     pub fn newest(&self) -> View<'_> {
         self.live(&self.active)

@@ -30,6 +30,10 @@ const TAKEN_MAX: u64 = 256;
 const POOL_MIN: usize = 8;
 /// What a change of the catalog or of the tree of free pages may need.
 pub(super) const POOL_OF_SYSTEM: usize = 24;
+/// So many pages of the pool are for deletes alone: on a full disk, or at the limit of pages. At
+/// most this part of that limit.
+const RESERVE: u64 = 16;
+const RESERVE_PART: u64 = 8;
 /// So many pages are in memory at most; more go to the tree of free pages.
 const POOL_MAX: usize = 4096;
 
@@ -128,10 +132,16 @@ impl Work {
     /// A page that nobody can reach.
     pub(super) fn take_page(&mut self) -> Result<PageNo> {
         self.note_pool();
+        let full = Error::Full { limit: self.store.pages_max() };
         if self.edits_of_system == 0 {
-            self.fill(POOL_MIN)?;
+            let reserve = self.reserve();
+            let filled = self.fill(POOL_MIN.max(reserve));
+            if !self.pool.has_more_than(reserve) {
+                return filled.and(Err(full));
+            }
+            // A full disk is met by who needs a page that is not there.
+            filled.or_else(|error| if error.is_full_disk() { Ok(()) } else { Err(error) })?;
         }
-        let full = Error::Full { limit: self.options.pages_max };
         let is_free = |no: &PageNo| !self.pool.held.contains(no);
         let last = self.pool.fresh.iter().rposition(is_free).ok_or(full)?;
         let no = self.pool.fresh.remove(last);
@@ -141,6 +151,22 @@ impl Work {
             return Err(Error::Damaged { page: no, what: "it is free, and in use" });
         }
         Ok(no)
+    }
+
+    /// How many pages the change that is made leaves in the pool.
+    fn reserve(&self) -> usize {
+        match self.is_freeing {
+            true => 0,
+            false => RESERVE.min(self.store.pages_max() / RESERVE_PART) as usize,
+        }
+    }
+
+    /// Does something that leaves less than was there. It may take the reserve.
+    pub fn freeing<R>(&mut self, change: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let was_freeing = std::mem::replace(&mut self.is_freeing, true);
+        let changed = change(self);
+        self.is_freeing = was_freeing;
+        changed
     }
 
     /// Has `least` pages in the pool. This changes the catalog and the tree of free pages, so it is
@@ -174,7 +200,7 @@ impl Work {
         if self.pool.has_more_than(least) {
             return Ok(());
         }
-        let more = wanted.max(least as u64).min(self.options.pages_max.saturating_sub(count));
+        let more = wanted.max(least as u64 + 1).min(self.store.pages_max().saturating_sub(count));
         if more > 0 {
             self.store.grow(count + more)?;
             // The pages first: to note their number, the catalog may need one.

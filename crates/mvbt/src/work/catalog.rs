@@ -9,6 +9,7 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::backup::Rest;
 use crate::bytes::{get_u32, get_u48, get_u64, push_u48};
 use crate::page::cell::{self, Content};
 use crate::search::{self, Probe, Source, TreeRef};
@@ -83,7 +84,7 @@ pub fn page_count(source: &dyn Source) -> Result<u64> {
     }
 }
 
-fn next_tree(source: &dyn Source) -> Result<TreeId> {
+pub fn next_tree(source: &dyn Source) -> Result<TreeId> {
     match entry(source, NEXT_KEY)? {
         Some(entry) if entry.len() == 4 => Ok(TreeId(get_u32(&entry, 0))),
         _ => Err(damaged("it has no number for the next tree")),
@@ -93,7 +94,7 @@ fn next_tree(source: &dyn Source) -> Result<TreeId> {
 /// The numbers of all trees but catalog and free pages.
 pub fn trees(source: &dyn Source) -> Result<Vec<TreeId>> {
     let mut ids = Vec::new();
-    let mut cursor = crate::cursor::Cursor::new(CATALOG_TREE);
+    let mut cursor = crate::cursor::Cursor::new(source, CATALOG_TREE);
     cursor.seek(source, Probe::Integer(i64::from(FIRST_TREE.0)))?;
     while let Some(key) = cursor.integer_key(source)? {
         ids.push(TreeId(
@@ -111,6 +112,15 @@ impl Work {
 
     pub(super) fn set_page_count(&mut self, pages: u64) -> Result<()> {
         self.put_entry(PAGES_KEY, &pages.to_le_bytes())
+    }
+
+    /// Trees whose pages are in the file already, and what goes with them.
+    pub fn adopt(&mut self, rest: &Rest) -> Result<()> {
+        self.put_entry(NEXT_KEY, &rest.next_tree.0.to_le_bytes())?;
+        for (index, &word) in rest.meta.iter().enumerate().filter(|(_, word)| **word != 0) {
+            self.set_meta(index, word)?;
+        }
+        rest.trees.iter().try_for_each(|tree| self.put_tree(*tree))
     }
 
     pub fn set_meta(&mut self, index: usize, value: u32) -> Result<()> {
@@ -175,6 +185,7 @@ impl Work {
         let tree = self.tree(id)?;
         self.free_below(&tree, tree.root, None, &mut FxHashSet::default())?;
         self.note_trees();
+        self.note_change(id);
         self.delete(&CATALOG_TREE, Probe::Integer(i64::from(id.0)))?;
         self.trees.remove(&id);
         self.free_page(tree.root)

@@ -43,7 +43,6 @@ impl Work {
             self.raw.insert(*no, page);
             next = Some(*no);
         }
-        self.changes += 1;
         Ok(Stored { length, local: local.to_vec(), overflow: next })
     }
 

@@ -34,10 +34,11 @@ use crate::{Error, PageNo, Result, TreeId, Version};
 pub use alloc::Pool;
 pub use catalog::FREE_PAGES;
 pub use catalog::{
-    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count,
-    tree, trees,
+    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, next_tree,
+    page_count, tree, trees,
 };
 pub use commit::Written;
+pub use put::{ROOT_SPARE_BYTES, child_cell, key_of_cell};
 use savepoint::Saved;
 
 pub struct Work {
@@ -57,10 +58,13 @@ pub struct Work {
     pool: Pool,
     /// Changes of the catalog or of the tree of free pages that are being made.
     edits_of_system: u32,
+    /// The change that is made leaves less than was there.
+    is_freeing: bool,
     trees: FxHashMap<TreeId, TreeRef>,
     savepoints: Vec<Saved>,
-    /// Rises with each change, so that cursors notice.
-    pub changes: u64,
+    /// How often each tree was changed, and how often something was taken back. So cursors notice.
+    changes: FxHashMap<TreeId, u64>,
+    rollbacks: u64,
 }
 
 impl Work {
@@ -83,9 +87,11 @@ impl Work {
             fresh: FxHashSet::default(),
             pool,
             edits_of_system: 0,
+            is_freeing: false,
             trees: FxHashMap::default(),
             savepoints: Vec::new(),
-            changes: 0,
+            changes: FxHashMap::default(),
+            rollbacks: 0,
         }
     }
 
@@ -96,7 +102,6 @@ impl Work {
 
     /// `is_root`: readers may need what it was at another height.
     fn draft_of(&mut self, no: PageNo, is_root: bool) -> Result<&mut Draft> {
-        self.changes += 1;
         if !self.drafts.contains_key(&no) {
             let is_spilled = self.spilled.contains_key(&no);
             let image = match is_spilled {
@@ -125,7 +130,12 @@ impl Work {
         } else {
             self.note(no);
         }
+        self.note_change(self.drafts[&no].tree);
         Ok(self.drafts.get_mut(&no).expect("it was put there"))
+    }
+
+    fn note_change(&mut self, tree: TreeId) {
+        *self.changes.entry(tree).or_default() += 1;
     }
 
     fn spilled_image(&self, no: PageNo) -> Result<crate::page::image::Image> {
@@ -202,7 +212,7 @@ impl Work {
                 what: "it has more than fits in a page",
             });
         }
-        let cell = self.child_cell_from(self.version, child, tree.is_record, None);
+        let cell = child_cell(self.version, child, tree.is_record, None);
         let root = self.drafts.get_mut(&tree.root).expect("it is being changed");
         match root.insert(0, &cell, 0) {
             true => Ok(()),
@@ -228,7 +238,7 @@ impl Work {
             return Err(Error::Damaged { page: root, what: "it has more than fits in a page" });
         }
         history.set_floor(Version(0));
-        let cell = self.child_cell_from(displaced.start, no, tree.is_record, None);
+        let cell = child_cell(displaced.start, no, tree.is_record, None);
         let mut is_listed = self.list_dead(root, &cell, displaced.end);
         if !is_listed {
             self.hand_down(root, displaced.height)?;
@@ -250,8 +260,12 @@ fn above(no: PageNo, height: u8) -> Result<u8> {
 }
 
 impl Source for Work {
-    fn changes(&self) -> u64 {
-        self.changes
+    fn changes(&self, tree: TreeId) -> u64 {
+        self.rollbacks + self.changes.get(&tree).copied().unwrap_or(0)
+    }
+
+    fn tree(&self, of: &TreeRef) -> Result<TreeRef> {
+        self.trees.get(&of.id).map_or_else(|| tree(self, of.id), |tree| Ok(*tree))
     }
 
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {

@@ -14,7 +14,7 @@ use crate::{Error, PageNo, Result, Version};
 
 /// What a root keeps free, so that it can become an inner page in place: two children of an integer
 /// tree, two dead cells for what older readers need, and the directory.
-pub(super) const ROOT_SPARE_BYTES: usize = 112;
+pub const ROOT_SPARE_BYTES: usize = 112;
 
 /// New cells in place of the cells `from..to` of a page.
 pub struct Change {
@@ -266,32 +266,12 @@ impl Work {
             return Err(Error::Damaged { page: step.no, what: "it has two places in its tree" });
         }
         let cell = draft.cell(step.index);
-        let mut bytes = Vec::new();
         let key = (!tree.is_record).then_some(cell.key);
-        cell::encode(&mut bytes, Version(0), Some(cell.child), key, cell.content);
-        Ok(bytes.split_off(CHILD_ENDS))
+        Ok(key_of_cell(key, cell.content))
     }
 
     fn cell_of(&self, child: &Child, is_record: bool) -> Vec<u8> {
-        self.child_cell_from(self.version, child.no, is_record, child.key.as_deref())
-    }
-
-    /// A cell of an inner page. Without a key it stands first, where the key says nothing.
-    pub(super) fn child_cell_from(
-        &self,
-        start: Version,
-        child: PageNo,
-        is_record: bool,
-        key: Option<&[u8]>,
-    ) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let integer = (!is_record).then_some(0);
-        cell::encode(&mut bytes, start, Some(child), integer, Content::EMPTY);
-        if let Some(key) = key {
-            bytes.truncate(CHILD_ENDS);
-            bytes.extend_from_slice(key);
-        }
-        bytes
+        child_cell(self.version, child.no, is_record, child.key.as_deref())
     }
 
     /// The least key of a page, as bytes for its parent.
@@ -299,24 +279,41 @@ impl Work {
         let draft = self.draft(no)?;
         let cell = draft.cell(0);
         let is_leaf = draft.height() == 0;
-        let mut bytes = Vec::new();
         if !tree.is_record {
-            cell::encode(&mut bytes, Version(0), Some(PageNo(1)), Some(cell.key), Content::EMPTY);
+            Ok(key_of_cell(Some(cell.key), Content::EMPTY))
         } else if is_leaf {
             // A copy: the record of the leaf may go away before the key of its parent does.
             let content = self.content_of(no, 0)?;
             let copy = self.store_content(tree, &content)?;
-            cell::encode(&mut bytes, Version(0), Some(PageNo(1)), None, copy.content());
+            Ok(key_of_cell(None, copy.content()))
         } else {
             // In an inner page the first key says nothing from now on. It moves up.
-            cell::encode(&mut bytes, Version(0), Some(PageNo(1)), None, cell.content);
+            Ok(key_of_cell(None, cell.content))
         }
-        Ok(bytes.split_off(CHILD_ENDS))
     }
 }
 
 /// Start and child stand before the key.
 const CHILD_ENDS: usize = 12;
+
+/// A cell of an inner page. Without a key it stands first, where the key says nothing.
+pub fn child_cell(start: Version, child: PageNo, is_record: bool, key: Option<&[u8]>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let integer = (!is_record).then_some(0);
+    cell::encode(&mut bytes, start, Some(child), integer, Content::EMPTY);
+    if let Some(key) = key {
+        bytes.truncate(CHILD_ENDS);
+        bytes.extend_from_slice(key);
+    }
+    bytes
+}
+
+/// A key as the bytes behind the child in a parent's cell: an integer, or a record.
+pub fn key_of_cell(key: Option<i64>, content: Content<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    cell::encode(&mut bytes, Version(0), Some(PageNo(1)), key, content);
+    bytes.split_off(CHILD_ENDS)
+}
 
 /// True if each step of the path has taken the last child.
 fn is_last(work: &mut Work, above: &[Step]) -> Result<bool> {

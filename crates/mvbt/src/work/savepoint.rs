@@ -88,7 +88,7 @@ impl Work {
         self.release(count);
         let Some(saved) = self.savepoints.pop() else { return Ok(()) };
         self.savepoints.push(Saved::default());
-        self.changes += 1;
+        self.rollbacks += 1;
         if let Some((pool, fresh)) = saved.pool {
             (self.pool, self.fresh) = (pool, fresh);
         }
