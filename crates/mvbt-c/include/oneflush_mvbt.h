@@ -65,6 +65,8 @@ typedef enum {
     ONEFLUSH_MVBT_MISUSE = 13,
     // A fault of the library. Close the handle.
     ONEFLUSH_MVBT_INTERNAL = 14,
+    // The database was opened for reading only.
+    ONEFLUSH_MVBT_READ_ONLY = 15,
 } oneflush_mvbt_code;
 
 // A place in a tree.
@@ -86,6 +88,8 @@ typedef struct {
     uint64_t spill_bytes;
     // The database never has more pages.
     uint64_t pages_max;
+    // Nothing is written: what a crash has left is recovered in memory alone.
+    bool read_only;
 } oneflush_mvbt_options;
 
 // What a check has found.
@@ -263,7 +267,7 @@ oneflush_mvbt_code oneflush_mvbt_delete_record(oneflush_mvbt_txn *txn,
                                                void *context,
                                                bool *found);
 
-// Makes a cursor that stands on no cell yet. A change of its transaction takes the place from it:
+// Makes a cursor that stands on no cell yet. A change of its tree takes the place from it:
 // then it has to seek again. After a failure `*cursor` is null, and the message is the
 // transaction's.
 oneflush_mvbt_code oneflush_mvbt_cursor_open(const oneflush_mvbt_txn *txn,
