@@ -19,7 +19,7 @@ pub struct TransactionHandle {
 /// Cursors have it, too.
 pub enum Transaction {
     Read(ReadTransaction),
-    Write(WriteTransaction),
+    Write(Box<WriteTransaction>),
     Ended,
 }
 
@@ -27,7 +27,7 @@ impl Transaction {
     pub fn reader(&self) -> Result<&dyn Read, Failure> {
         match self {
             Transaction::Read(reader) => Ok(reader),
-            Transaction::Write(writer) => Ok(writer),
+            Transaction::Write(writer) => Ok(&**writer),
             Transaction::Ended => Err(misuse("the transaction has ended")),
         }
     }
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn oneflush_mvbt_begin_write(
                 Ok(time) => database.begin_write_within(Duration::from_millis(time)),
                 Err(_) => database.begin_write(),
             };
-            put(txn, handle(Transaction::Write(writer?)))
+            put(txn, handle(Transaction::Write(Box::new(writer?))))
         })
     }
 }
