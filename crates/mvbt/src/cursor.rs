@@ -20,6 +20,10 @@ pub struct Cursor {
     pub(crate) stands: Restored,
     /// The overflow pages of the cell's payload, as far as they were read.
     walk: Walk,
+    /// So many leaves it has gone forward since then, and back if this is negative.
+    leaves: i64,
+    /// So many can be there.
+    leaves_max: u64,
 }
 
 impl Cursor {
@@ -32,6 +36,8 @@ impl Cursor {
             saved: None,
             stands: Restored::Same,
             walk: Walk::default(),
+            leaves: 0,
+            leaves_max: 0,
         }
     }
 
@@ -69,6 +75,7 @@ impl Cursor {
     /// From now on the cursor stands on no cell of the tree as it is now.
     fn leave(&mut self, source: &dyn Source) -> Result<()> {
         self.is_on_cell = false;
+        self.leaves = 0;
         self.stay();
         if !self.is_current(source) {
             // Its root may have moved.
@@ -106,10 +113,10 @@ impl Cursor {
         if is_there {
             return Ok(());
         }
+        self.is_on_cell = false;
         while let Some(step) = self.path.last_mut() {
             if step.index > 0 {
                 step.index -= 1;
-                self.is_on_cell = false;
                 self.go_down(source, Probe::Last)?;
                 let step = *self.path.last().expect("the way ends in a leaf");
                 self.is_on_cell = step.index < source.page(step.no)?.view()?.len();
@@ -117,7 +124,6 @@ impl Cursor {
             }
             self.path.pop();
         }
-        self.is_on_cell = false;
         Ok(())
     }
 
@@ -154,9 +160,23 @@ impl Cursor {
             }
             (view.cell(step.index).child, view.height)
         };
+        self.count_leaf(source, child, if matches!(probe, Probe::Last) { -1 } else { 1 })?;
         search::descend_from(source, &self.tree, child, Some(height), probe, &mut self.path)?;
         if let (Probe::Last, Some(step)) = (probe, self.path.last_mut()) {
             step.index = step.index.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// A page that is reached by many ways would be passed as often: in a tree of height h whose
+    /// pages are all so, more than 2^h times.
+    fn count_leaf(&mut self, source: &dyn Source, child: PageNo, by: i64) -> Result<()> {
+        self.leaves += by;
+        if self.leaves.unsigned_abs() > self.leaves_max {
+            self.leaves_max = source.pages()?;
+            if self.leaves.unsigned_abs() > self.leaves_max {
+                return Err(Error::ReachedTwice { page: child });
+            }
         }
         Ok(())
     }

@@ -27,6 +27,7 @@
 //! | what processes share | `commons/` |
 //! | a copy of a snapshot in a new file | `backup.rs`, `load.rs` |
 //! | whether a database is sound | `check.rs` |
+//! | what the bytes of a file say | `inspect.rs` |
 
 mod anchor;
 mod backup;
@@ -39,6 +40,7 @@ mod cursor;
 mod db;
 mod error;
 mod ids;
+pub mod inspect;
 mod kill_point;
 mod layout;
 mod load;
@@ -81,7 +83,14 @@ pub use options::Options;
 pub use prepared::Prepared;
 pub use read::{Read, ReadTransaction};
 pub use restore::Restored;
+#[doc(hidden)]
+pub use search::PageRef;
 pub use search::{Probe, Source, TreeRef};
 pub use store::Counters;
 pub use transaction::WriteTransaction;
 pub use work::META_WORDS;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -116,6 +116,18 @@ pub fn each(
     content: Content<'_>,
     mut call: impl FnMut(PageNo, &[u8]),
 ) -> Result<()> {
+    each_until(source, content, |no, payload| {
+        call(no, payload);
+        true
+    })
+}
+
+/// The same, as long as the call answers true.
+pub fn each_until(
+    source: &dyn Source,
+    content: Content<'_>,
+    mut call: impl FnMut(PageNo, &[u8]) -> bool,
+) -> Result<()> {
     let mut left = content.length - content.local.len() as u64;
     let mut next = content.overflow;
     // A chain that is a ring comes back to a page that is remembered, for ever longer (Brent).
@@ -136,7 +148,9 @@ pub fn each(
         if payload.len() as u64 > left {
             return Err(Error::Damaged { page: no, what: "a long payload ends too late" });
         }
-        call(no, &payload);
+        if !call(no, &payload) {
+            return Ok(());
+        }
         left -= payload.len() as u64;
         next = after;
     }

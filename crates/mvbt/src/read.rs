@@ -131,4 +131,8 @@ impl Source for ReadTransaction {
         let page = overflow::decode(&bytes, no, store.uuid)?;
         Ok((page.payload.to_vec(), page.next))
     }
+
+    fn pages(&self) -> Result<u64> {
+        self.shared.store.pages()
+    }
 }

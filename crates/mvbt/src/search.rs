@@ -64,6 +64,8 @@ pub trait Source {
     fn page(&self, no: PageNo) -> Result<PageRef<'_>>;
     /// The payload of an overflow page, and the next page.
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)>;
+    /// How many pages the file has room for. No tree has more leaves.
+    fn pages(&self) -> Result<u64>;
     /// Rises with each change of this tree. A snapshot has none.
     fn changes(&self, _tree: TreeId) -> u64 {
         0

@@ -18,7 +18,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use oneflush_blocklog::belonging::{create_beside, open_beside};
@@ -64,6 +64,7 @@ pub struct Mapped {
     path: PathBuf,
     slot: usize,
     pid: u32,
+    has_left: AtomicBool,
 }
 
 // SAFETY: the mapping lives as long as the value and consists of atomics.
@@ -108,10 +109,10 @@ impl Mapped {
         let slot = take_slot(&memory, &path)?;
         let words = map(&memory).map_err(failed(&path, "map it"))?;
         let clone = memory.try_clone().map_err(failed(&path, "open it once more"))?;
-        let pid = std::process::id();
+        let (pid, has_left) = (std::process::id(), AtomicBool::new(false));
         let asker = File::open(&path).map_err(failed(&path, "open it once more"))?;
         let (memory, path) = (clone, path.clone());
-        let mapped = Mapped { words, memory, asker, database: user, path, slot, pid };
+        let mapped = Mapped { words, memory, asker, database: user, path, slot, pid, has_left };
         let mapped = Arc::new(mapped);
         let called = call(Arc::clone(&mapped) as Arc<dyn Commons>, is_alone).inspect_err(|_| {
             // Nobody has seen what this call made.
@@ -247,7 +248,15 @@ fn map(memory: &File) -> io::Result<NonNull<AtomicU64>> {
 }
 
 impl Drop for Mapped {
+    /// Deletes the memory if nobody else has it. A child of a fork has none to delete.
     fn drop(&mut self) {
+        let may = !self.has_left.load(SeqCst)
+            && self.check_user().is_ok()
+            && matches!(lock(&self.memory, libc::F_WRLCK, DOOR), Ok(true));
+        let is_last = may && matches!(lock(&self.database, libc::F_WRLCK, USE), Ok(true));
+        if is_last && is_at(&self.memory, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
         // SAFETY: mapped in `map`, and nobody has a reference to it any more.
         let _ = unsafe { munmap(self.words.as_ptr().cast(), BYTES) };
     }
@@ -346,7 +355,9 @@ impl Commons for Mapped {
             std::fs::remove_file(&self.path).map_err(self.failed("delete it"))?;
             KillPoint::Deleted.reached();
         }
-        let kind = if matches!(called, Ok(Then::Leave)) { libc::F_UNLCK } else { libc::F_RDLCK };
+        let leaves = matches!(called, Ok(Then::Leave));
+        self.has_left.fetch_or(leaves, SeqCst);
+        let kind = if leaves { libc::F_UNLCK } else { libc::F_RDLCK };
         lock(&self.database, kind, USE).map_err(self.failed("lock the database"))?;
         called.map(drop)
     }

@@ -78,6 +78,11 @@ impl Image {
         bytes
     }
 
+    /// A cell that one of its directories lists.
+    pub fn cell_at(&self, place: u16, shape: Shape) -> Cell<'_> {
+        cell::parse(&self.bytes, usize::from(place), shape).expect("the page was checked")
+    }
+
     /// What a reader of this version sees (R4, R5).
     pub fn view(&self, version: Version) -> Result<View<'_>> {
         let newest_of = [Some(&self.active), self.fallback()]

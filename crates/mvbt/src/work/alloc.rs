@@ -56,6 +56,8 @@ pub struct Pool {
     /// In the list of the newest commit block that was flushed. While a later transaction is in
     /// flight, recovery may look at them to judge that block (I12).
     held: Arc<FxHashSet<PageNo>>,
+    /// All pages of the pool. In a hostile file two cells may lead to one, and both free it.
+    known: FxHashSet<PageNo>,
     is_filling: bool,
 }
 
@@ -83,18 +85,29 @@ impl Pool {
 
     /// The pages that no reader of any user reaches.
     pub fn take_fresh(&mut self) -> Vec<PageNo> {
-        std::mem::take(&mut self.fresh)
+        let fresh = std::mem::take(&mut self.fresh);
+        for no in &fresh {
+            self.known.remove(no);
+        }
+        fresh
     }
 
     /// The lowest is taken first, so that neighbours are written together.
     pub fn add(&mut self, mut pages: Vec<PageNo>) {
+        pages.retain(|&no| self.known.insert(no));
         pages.sort_unstable_by(|one, other| other.cmp(one));
         self.fresh.splice(0..0, pages);
     }
 
     /// A page that this transaction makes for older readers alone.
-    pub fn free_later(&mut self, no: PageNo) {
+    pub fn free_later(&mut self, no: PageNo) -> Result<()> {
+        self.learn(no)?;
         self.freed_now.push(no);
+        Ok(())
+    }
+
+    fn learn(&mut self, no: PageNo) -> Result<()> {
+        if self.known.insert(no) { Ok(()) } else { Err(Error::ReachedTwice { page: no }) }
     }
 
     /// The pool of the next transaction, after this one is durable. `listed`: the pages of its
@@ -145,6 +158,7 @@ impl Work {
         let is_free = |no: &PageNo| !self.pool.held.contains(no);
         let last = self.pool.fresh.iter().rposition(is_free).ok_or(full)?;
         let no = self.pool.fresh.remove(last);
+        self.pool.known.remove(&no);
         let is_in_use = self.drafts.contains_key(&no) || self.raw.contains_key(&no);
         if no.0 <= FREE_TREE.root.0 || is_in_use || !self.fresh.insert(no) {
             return Err(Error::Damaged { page: no, what: "it is free, and in use" });
@@ -229,8 +243,9 @@ impl Work {
     }
 
     /// The page will not be used after this transaction.
-    pub(super) fn free_page(&mut self, no: PageNo) {
+    pub(super) fn free_page(&mut self, no: PageNo) -> Result<()> {
         self.note_pool();
+        self.pool.learn(no)?;
         self.note(no);
         if self.fresh.contains(&no) || !self.spilled.contains_key(&no) {
             self.drafts.remove(&no);
@@ -247,6 +262,7 @@ impl Work {
         } else {
             self.pool.freed_now.push(no);
         }
+        Ok(())
     }
 
     pub(super) fn pool_is_filling(&self) -> bool {
@@ -264,6 +280,7 @@ impl Work {
             // All at once: to take them off the front one by one would move the others each time.
             let many = self.pool.fresh.len() - keep;
             for no in self.pool.fresh.drain(..many).collect::<Vec<_>>() {
+                self.pool.known.remove(&no);
                 self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
             }
         }

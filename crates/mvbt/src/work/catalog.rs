@@ -188,8 +188,7 @@ impl Work {
         self.note_change(id);
         self.delete(&CATALOG_TREE, Probe::Integer(i64::from(id.0)))?;
         self.trees.remove(&id);
-        self.free_page(tree.root);
-        Ok(())
+        self.free_page(tree.root)
     }
 
     /// Frees all pages below one, and the long payloads in it. Answers how many cells the leaves
@@ -223,7 +222,7 @@ impl Work {
             if height > 0 {
                 let child = self.page(no)?.view()?.cell(index).child;
                 count += self.free_below(tree, child, Some(height), reached)?;
-                self.free_page(child);
+                self.free_page(child)?;
             }
         }
         Ok(count)

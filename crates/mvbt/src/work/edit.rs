@@ -119,7 +119,7 @@ impl Work {
             (view.len(), view.height)
         };
         if length == 1 && !above.is_empty() {
-            self.free_page(step.no);
+            self.free_page(step.no)?;
             return self.take_out_child(tree, above);
         }
         if length == 1 && height > 0 {
@@ -199,7 +199,7 @@ impl Work {
                 *root = before;
                 return Ok(());
             }
-            self.free_page(child);
+            self.free_page(child)?;
         }
     }
 

@@ -63,8 +63,7 @@ impl Work {
                 payload::each(self, content, |no, _| pages.push(no))?;
             }
         }
-        pages.into_iter().for_each(|no| self.free_page(no));
-        Ok(())
+        pages.into_iter().try_for_each(|no| self.free_page(no))
     }
 
     /// Frees the overflow pages of a separator that was made and is not used.
@@ -77,7 +76,7 @@ impl Work {
             let content = Content { length, local: &key[at..at + local], overflow: Some(overflow) };
             let mut pages = Vec::new();
             payload::each(self, content, |no, _| pages.push(no))?;
-            pages.into_iter().for_each(|no| self.free_page(no));
+            pages.into_iter().try_for_each(|no| self.free_page(no))?;
         }
         Ok(())
     }

@@ -249,8 +249,7 @@ impl Work {
         }
         // Readers below this transaction alone see it.
         self.note_pool();
-        self.pool.free_later(no);
-        Ok(())
+        self.pool.free_later(no)
     }
 }
 
@@ -290,5 +289,9 @@ impl Source for Work {
         };
         let page = overflow::decode(bytes, no, self.store.uuid)?;
         Ok((page.payload.to_vec(), page.next))
+    }
+
+    fn pages(&self) -> Result<u64> {
+        self.store.pages()
     }
 }

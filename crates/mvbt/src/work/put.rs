@@ -166,12 +166,10 @@ impl Work {
             let draft = self.draft(no)?;
             if draft.remove(0, draft.len(), 0) {
                 self.note_pool();
-                self.pool.free_later(no);
-                return Ok(());
+                return self.pool.free_later(no);
             }
         }
-        self.free_page(no);
-        Ok(())
+        self.free_page(no)
     }
 
     /// A fresh page with these cells, and its least key.
