@@ -73,7 +73,8 @@ fn readers_keep_their_version(register: fn(&Board, &Readers) -> Version) {
     let boards = users();
     let collected = Arc::new(AtomicU64::new(0));
     let mut threads = Vec::new();
-    for board in boards[1..].iter().cloned() {
+    for board in &boards[1..] {
+        let board = Arc::clone(board);
         let collected = Arc::clone(&collected);
         threads.push(thread::spawn(move || {
             let readers = Readers::new(Arc::clone(&board));
