@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cursor::Cursor;
+use crate::page::image::Image;
 use crate::page::overflow;
 use crate::search::{self, PageRef, Probe, Source, TreeRef};
 use crate::shared::Shared;
@@ -24,6 +25,26 @@ pub struct ReadTransaction {
 }
 
 impl ReadTransaction {
+    fn page_that_may_be_half_written(&self, no: PageNo) -> Result<Arc<Image>> {
+        let Shared { store, board, .. } = &*self.shared;
+        let (began, mut looks_without_writer) = (Instant::now(), 0);
+        loop {
+            // Asked before the page is read: a writer may end in between.
+            let is_begun = board.is_begun();
+            store.forget(no);
+            let page = store.page(no);
+            let is_there = page.as_ref().is_ok_and(|image| image.serves(self.version));
+            let is_over = !is_begun
+                || looks_without_writer == LOOKS_WITHOUT_WRITER
+                || began.elapsed() > WRITE_PATIENCE;
+            if is_there || is_over {
+                return page;
+            }
+            looks_without_writer += u32::from(!board.has_writer());
+            std::thread::sleep(REREAD);
+        }
+    }
+
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<ReadTransaction> {
         shared.board.check_user()?;
         let version = shared.readers.register();
@@ -105,23 +126,13 @@ impl Source for ReadTransaction {
     /// A page that is being written may have no directory for this version for a moment. It is
     /// read again until the writer has ended (P6).
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
-        let Shared { store, board, .. } = &*self.shared;
-        let (began, mut looks_without_writer) = (Instant::now(), 0);
-        loop {
-            // Asked before the page is read: a writer may end in between.
-            let is_begun = board.is_begun();
-            let page = store.page(no);
-            let is_there = page.as_ref().is_ok_and(|image| image.serves(self.version));
-            let is_over = !is_begun
-                || looks_without_writer == LOOKS_WITHOUT_WRITER
-                || began.elapsed() > WRITE_PATIENCE;
-            if is_there || is_over {
-                return Ok(PageRef::At(page?, self.version));
-            }
-            looks_without_writer += u32::from(!board.has_writer());
-            store.forget(no);
-            std::thread::sleep(REREAD);
+        let store = &self.shared.store;
+        if let Ok(image) = store.page(no)
+            && image.serves(self.version)
+        {
+            return Ok(PageRef::At(image, self.version));
         }
+        self.page_that_may_be_half_written(no).map(|image| PageRef::At(image, self.version))
     }
 
     /// Whoever finds the page in a cell finds it whole (P6).

@@ -53,6 +53,7 @@ pub fn local_bytes(page_bytes: usize, length: u64) -> usize {
 }
 
 /// The cell at `at`, if it lies in the page and makes sense.
+#[inline]
 pub fn parse(page: &[u8], at: usize, shape: Shape) -> Option<Cell<'_>> {
     let mut to = at.checked_add(START_BYTES)?;
     page.get(at..to)?;
@@ -94,6 +95,7 @@ pub fn parse(page: &[u8], at: usize, shape: Shape) -> Option<Cell<'_>> {
 }
 
 /// The key of a cell of an integer tree that has been parsed once.
+#[inline]
 pub fn integer_key(page: &[u8], at: usize, is_inner: bool) -> i64 {
     let to = if is_inner {
         at + START_BYTES + CHILD_BYTES

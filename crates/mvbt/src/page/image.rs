@@ -155,6 +155,7 @@ impl<'a> View<'a> {
         View { page, shape, height, places: Places::Listed(Cow::Borrowed(places)) }
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         match &self.places {
             Places::Stored(bytes) => bytes.len() / LIVE_BYTES,
@@ -162,6 +163,7 @@ impl<'a> View<'a> {
         }
     }
 
+    #[inline]
     pub fn place(&self, index: usize) -> usize {
         usize::from(match &self.places {
             Places::Stored(bytes) => get_u16(bytes, index * LIVE_BYTES),
@@ -173,6 +175,7 @@ impl<'a> View<'a> {
         cell::parse(self.page, self.place(index), self.shape).expect("the page was checked")
     }
 
+    #[inline]
     pub fn integer_key(&self, index: usize) -> i64 {
         cell::integer_key(self.page, self.place(index), self.shape.is_inner)
     }
