@@ -1,6 +1,6 @@
 //! What is measured of each engine.
 //!
-//! A *life* is one table: filled, read, updated. Its space is told twice.
+//! A *life* is one table: filled, closed, read, updated, closed. Its space is told at each closing.
 
 use std::fs;
 use std::io;
@@ -99,14 +99,14 @@ fn life(engine: &dyn Engine, rows: u64, place: &Place) -> Result<Life, StoreErro
     let mut store = engine.create(&directory)?;
     let work = |task| Work { rows, keys: Keys::Random, value_bytes: VALUE_BYTES, task };
     let fill_seconds = batches(&mut *store, rows, |row| row)?;
-    store.settle()?;
+    store.close()?;
     let inserted_bytes = space_bytes(&directory)?;
+    let mut store = engine.open(&directory)?;
     let gets = steps(&mut *store, work(Task::Get).steps(), rows)?;
     let scans = steps(&mut *store, work(Task::Scan).steps(), rows * SCANS)?;
     let update_seconds = batches(&mut *store, rows, |row| row * STRIDE % rows)?;
-    store.settle()?;
+    store.close()?;
     let updated_bytes = space_bytes(&directory)?;
-    drop(store);
     fs::remove_dir_all(&directory)?;
     Ok(Life {
         fill_seconds,

@@ -81,6 +81,10 @@ impl Store for Open {
     fn pages_written(&self) -> Option<u64> {
         None
     }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// The other engines hand out copies, too; without one the value would not even be read.

@@ -47,7 +47,7 @@ mod tests {
             store.commit(&[Change::Put(7)], &[2; 50]).unwrap();
             store.commit(&[Change::Delete(8), Change::Put(2000)], &[3; 10]).unwrap();
             store.settle().unwrap();
-            drop(store);
+            store.close().unwrap();
             let mut store = engine.open(directory.path()).unwrap();
             let name = engine.name();
             assert_eq!(store.get(6).unwrap(), Some(100), "{name}");

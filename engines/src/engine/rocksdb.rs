@@ -80,4 +80,8 @@ impl Store for Open {
     fn pages_written(&self) -> Option<u64> {
         None
     }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        Ok(())
+    }
 }

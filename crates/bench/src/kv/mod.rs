@@ -76,4 +76,6 @@ pub trait Store {
     fn settle(&mut self) -> Result<(), StoreError>;
     /// Pages that were written so far; none: it does not say.
     fn pages_written(&self) -> Option<u64>;
+    /// Ends it in order.
+    fn close(self: Box<Self>) -> Result<(), StoreError>;
 }

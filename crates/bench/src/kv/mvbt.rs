@@ -119,4 +119,8 @@ impl Store for Open {
         let counters = self.database.counters();
         Some(counters.pages.load(Relaxed) + counters.blocks.load(Relaxed))
     }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        Ok(self.database.close()?)
+    }
 }

@@ -132,4 +132,8 @@ impl Store for Open {
     fn pages_written(&self) -> Option<u64> {
         status::pages_written(&self.connection)
     }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        self.connection.close().map_err(|(_, error)| error.into())
+    }
 }

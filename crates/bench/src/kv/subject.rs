@@ -82,6 +82,8 @@ impl Subject {
 fn mvbt(mut options: Options, word: &str, memory: Option<u64>) -> Mvbt {
     if let Some(bytes) = memory {
         options.cache_bytes = bytes as usize;
+        // Tables are filled by large transactions.
+        options.spill_bytes = bytes as usize;
     }
     Mvbt { name: word.to_owned(), options }
 }

@@ -10,6 +10,9 @@ use crate::place::Place;
 use crate::report::{Figures, FloorFigures, median};
 use crate::run::{FLOOR_WRITES, Progress};
 
+/// For pages, of each store. Ours reads past the kernel's page cache, and SQLite through it.
+const MEMORY_BYTES: u64 = 256 << 20;
+
 /// Those that this version has, and the others.
 pub fn split(words: Vec<&'static str>) -> (Vec<&'static str>, Vec<Missing>) {
     let (mut known, mut missing) = (Vec::new(), Vec::new());
@@ -81,7 +84,8 @@ fn rounds(
         }
         if experiment.how == How::Turns {
             progress.slice(number(0), 0, round + 1, &"in turns");
-            let engines = words.iter().map(|word| Ok(subject(word)?.engine(word, None)));
+            let engines =
+                words.iter().map(|word| Ok(subject(word)?.engine(word, Some(MEMORY_BYTES))));
             let engines = engines.collect::<Result<Vec<_>, KvError>>()?;
             let engines: Vec<_> = engines.iter().map(|engine| &**engine).collect();
             let (of_round, measured) = kv::in_turns(&engines, work, transactions, place.path())?;
@@ -108,7 +112,7 @@ fn one(
     place: &Place,
     observer: Option<&mut Observer>,
 ) -> Result<Measured, KvError> {
-    let engine = subject(word)?.engine(word, None);
+    let engine = subject(word)?.engine(word, Some(MEMORY_BYTES));
     Slice { engine: &*engine, work, transactions, place: place.path(), observer }.measure()
 }
 
