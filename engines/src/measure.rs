@@ -23,7 +23,7 @@ const VALUE_BYTES: usize = 100;
 /// Rows in the table that durable transactions insert into.
 const ROWS_BEFORE: u64 = 100_000;
 /// Rows of a transaction that fills or updates a table.
-const BATCH_ROWS: u64 = 10_000;
+const BATCH_ROWS: u64 = 100_000;
 /// Another order of rows than the one they were inserted in: a prime.
 const STRIDE: u64 = 611_953;
 const SCANS: u64 = 3;

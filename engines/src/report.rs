@@ -34,7 +34,7 @@ pub fn markdown(options: &Options, found: &Found) -> String {
         ));
     }
     text.push_str(&format!(
-        "\n## {} rows in random order, 10,000 a transaction: reads, and space\n\n",
+        "\n## {} rows in random order, 100,000 a transaction: reads, and space\n\n",
         options.rows
     ));
     text.push_str(
