@@ -136,7 +136,9 @@ fn each_element_of_a_multi_version_b_tree_saves_pages_beside_stock_sqlite() {
 fn mixes_crashes_and_sizes_of_pages_are_told_in_a_directory_too() {
     let sandbox = Sandbox::new();
     let dir = sandbox.open_directory("dir");
-    for (only, count) in [("fig. 9", 1), ("fig. 10", 3), ("fig. 11", 1), ("goal, the floor", 2)] {
+    for (only, count) in
+        [("fig. 9", 1), ("fig. 10, until", 1), ("fig. 11", 1), ("goal, the floor", 2)]
+    {
         let arguments = ["--only", only, "-n", "3", "--rounds", "1", "--json", "--dir", "dir"];
         let output = paper_named(&sandbox, "lsmvbt", &arguments);
         assert!(output.status.success(), "{}", stderr(&output));

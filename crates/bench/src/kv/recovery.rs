@@ -117,7 +117,7 @@ impl Crash<'_> {
             self.work.fill(store)?;
             store.settle()?;
             for _ in 0..committed {
-                if let Step::Commit(changes) = steps.next() {
+                if let Step::Commit(changes) = steps.take() {
                     store.commit(&changes, &value)?;
                 }
             }

@@ -93,7 +93,7 @@ impl Counting {
     /// One transaction.
     pub fn step(&mut self, store: &mut dyn Store, steps: &mut Steps) -> Result<(), StoreError> {
         let value = steps.value();
-        let step = steps.next();
+        let step = steps.take();
         let (begun_ns, cpu_ns) = (clock::now_ns(), clock::process_cpu_ns());
         let rows = match step {
             Step::Commit(changes) => store.commit(&changes, &value).map(|()| 1)?,

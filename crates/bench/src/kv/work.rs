@@ -100,7 +100,7 @@ impl Steps {
         value
     }
 
-    pub fn next(&mut self) -> Step {
+    pub fn take(&mut self) -> Step {
         let Work { rows, keys, task, .. } = self.work;
         let number = self.done;
         self.done += 1;
@@ -147,7 +147,7 @@ mod tests {
             let mut steps = work.steps();
             let mut commits = 0;
             for _ in 0..1000 {
-                match steps.next() {
+                match steps.take() {
                     Step::Commit(changes) => {
                         commits += 1;
                         let [Change::Put(new), Change::Delete(old)] = changes[..] else {
@@ -168,7 +168,7 @@ mod tests {
         let there: BTreeSet<u64> = (0..1000).map(|row| Keys::Random.of(row)).collect();
         let keys = |task| {
             let mut steps = work(task).steps();
-            let next = |_| match steps.next() {
+            let next = |_| match steps.take() {
                 Step::Commit(changes) => match changes[..] {
                     [Change::Put(key) | Change::Delete(key)] => key,
                     _ => panic!("{changes:?}"),
@@ -186,7 +186,7 @@ mod tests {
     fn values_have_their_length_and_differ() {
         let mut steps = work(Task::Insert).steps();
         let first = steps.value();
-        steps.next();
+        steps.take();
         assert!(first.len() == 100 && first != steps.value());
         assert!(Work { value_bytes: 3, ..work(Task::Insert) }.steps().value().len() == 3);
     }

@@ -276,7 +276,7 @@ const SHEETS: [Sheet; 17] = [
     },
     Sheet {
         source: "Fig. 10, nothing else in the WAL",
-        title: "ms to open and read after a crash, by inserts of the open transaction",
+        title: "ms to open and read after a crash, by inserts under way",
         theirs: &["× at 10"],
         columns: &[
             column("10", "crash-10", Figure::MedianMillis),
@@ -324,7 +324,7 @@ const SHEETS: [Sheet; 17] = [
     },
     Sheet {
         source: "Goal, a file of 1 GB",
-        title: "ms to open, read and commit after a crash in a transaction of 2,560 inserts",
+        title: "ms to open, read and commit after a crash in 2,560 inserts",
         theirs: &[],
         columns: &[column("ms", "crash-1g", Figure::MedianMillis)],
         control: OURS,
