@@ -102,6 +102,8 @@ fn life(engine: &dyn Engine, rows: u64, place: &Place) -> Result<Life, StoreErro
     store.close()?;
     let inserted_bytes = space_bytes(&directory)?;
     let mut store = engine.open(&directory)?;
+    // What is read comes into memory.
+    store.scan()?;
     let gets = steps(&mut *store, work(Task::Get).steps(), rows)?;
     let scans = steps(&mut *store, work(Task::Scan).steps(), rows * SCANS)?;
     let update_seconds = batches(&mut *store, rows, |row| row * STRIDE % rows)?;

@@ -20,8 +20,8 @@ struct Open {
 }
 
 impl Mvbt {
-    fn made(&self, directory: &Path, options: Options) -> Result<Open, StoreError> {
-        let database = Database::create(&directory.join(NAME), options)?;
+    fn made(&self, directory: &Path) -> Result<Open, StoreError> {
+        let database = Database::create(&directory.join(NAME), self.options.clone())?;
         let mut txn = database.begin_write()?;
         let tree = txn.create_tree(false)?;
         txn.commit()?;
@@ -35,7 +35,7 @@ impl Engine for Mvbt {
     }
 
     fn create(&self, directory: &Path) -> Result<Box<dyn Store>, StoreError> {
-        Ok(Box::new(self.made(directory, self.options.clone())?))
+        Ok(Box::new(self.made(directory)?))
     }
 
     fn open(&self, directory: &Path) -> Result<Box<dyn Store>, StoreError> {
@@ -59,13 +59,16 @@ impl Crashes for Mvbt {
         value: &[u8],
         now: &mut dyn FnMut() -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        let mut open = self.made(directory)?;
+        prepare(&mut open)?;
+        let Open { database, tree } = open;
+        database.close()?;
         // Every page is written as soon as the next one changes.
         let mut options = self.options.clone();
         options.spill_bytes = options.page_bytes;
-        let mut open = self.made(directory, options)?;
-        prepare(&mut open)?;
-        let mut txn = open.database.begin_write()?;
-        apply(&mut txn, open.tree, changes, value)?;
+        let database = Database::open(&directory.join(NAME), options)?;
+        let mut txn = database.begin_write()?;
+        apply(&mut txn, tree, changes, value)?;
         now()
     }
 }

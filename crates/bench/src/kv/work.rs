@@ -3,7 +3,7 @@
 use super::{Change, Keys, Store, StoreError};
 
 /// Rows that are filled in by one transaction.
-const FILL_ROWS: u64 = 100_000;
+const FILL_ROWS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {

@@ -88,10 +88,10 @@ const fn mix(name: &'static str, what: &'static str, writes_percent: u64) -> Exp
 
 const fn crash(name: &'static str, committed: u64, inserts: u64, until: Until) -> Experiment {
     let task = Task::Recover { committed, inserts, until };
-    experiment(name, "Fig. 10: recovery", of_rows(2000, Keys::Random, task), 20)
+    experiment(name, "Fig. 10: recovery", of_rows(2000, Keys::Random, task), 10)
 }
 
-const EXPERIMENTS: [Experiment; 36] = [
+const EXPERIMENTS: [Experiment; 34] = [
     inserts("rising-2000", "Fig. 6(b): 2,000 rows", 2000, Keys::Sequential),
     inserts("rising-10000", "Fig. 6(b): 10,000 rows", 10_000, Keys::Sequential),
     inserts("rising-100000", "Fig. 6(b): 100,000 rows", 100_000, Keys::Sequential),
@@ -119,9 +119,7 @@ const EXPERIMENTS: [Experiment; 36] = [
     crash("crash-640", 0, 640, Until::Read),
     crash("crash-2560", 0, 2560, Until::Read),
     crash("wal-10", 500, 10, Until::Read),
-    crash("wal-40", 500, 40, Until::Read),
     crash("wal-160", 500, 160, Until::Read),
-    crash("wal-640", 500, 640, Until::Read),
     crash("wal-2560", 500, 2560, Until::Read),
     crash("commit-10", 500, 10, Until::Commit),
     crash("commit-160", 500, 160, Until::Commit),
@@ -298,9 +296,7 @@ const SHEETS: [Sheet; 17] = [
         theirs: &["× at 10"],
         columns: &[
             column("10", "wal-10", Figure::MedianMillis),
-            column("40", "wal-40", Figure::MedianMillis),
             column("160", "wal-160", Figure::MedianMillis),
-            column("640", "wal-640", Figure::MedianMillis),
             column("2560", "wal-2560", Figure::MedianMillis),
         ],
         control: WAL,
