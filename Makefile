@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
+.PHONY: build engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -78,7 +78,7 @@ lint:
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked --workspace --features $(CHECKED) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps
-	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
+	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml engines/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
 
 ## targets: the workspace compiles for aarch64 and for a processor of 32 bits
 targets:
@@ -155,6 +155,12 @@ bench: build
 	$(RELEASE)/oneflush bench --rounds 5 --markdown --plot docs/results/ext4-journal-modes.svg > build/bench.md
 	mv build/bench.md docs/results/ext4-journal-modes.md
 
+## engines: the multi-version B-tree beside LMDB, redb, fjall and RocksDB (ARGUMENTS: its options), in build/engines.md
+engines:
+	scripts/need libclang-dev librocksdb-dev
+	mkdir -p build
+	cd engines && ROCKSDB_LIB_DIR=/usr/lib/$$(cc -print-multiarch) cargo run --release --locked -- -o ../build/engines.md $(ARGUMENTS)
+
 ## book: the pages of docs/ as a book, in build/book
 book:
 	scripts/book
@@ -162,4 +168,4 @@ book:
 ## clean: removes all that the other commands made
 clean:
 	cargo clean
-	rm -rf build
+	rm -rf build engines/target

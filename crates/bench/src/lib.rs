@@ -8,6 +8,7 @@ pub mod floor;
 pub mod guest;
 pub mod handover;
 pub mod interrupt;
+pub mod kv;
 pub mod mode;
 pub mod observe;
 pub mod paper;

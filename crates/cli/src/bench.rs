@@ -118,6 +118,7 @@ Examples:
   sudo oneflush bench --workload attached=5 --modes delete,delete:maw
   sudo oneflush bench --guest f2fs,ext4 --modes delete    another kernel, F2FS
   sudo oneflush bench --paper waldio -o results/      a paper's figures, again
+  sudo oneflush bench --paper lsmvbt --only goal      a part of them
   oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 --format mobibench";
 
 #[derive(Args)]
@@ -131,7 +132,7 @@ pub struct Options {
     #[arg(long, value_name = "FS", conflicts_with = "dir", help_heading = "Where")]
     fs: Option<FsKind>,
     /// Size of the scratch file system, a sparse file; default: 1G, long-reader (whose WAL grows):
-    /// 8G
+    /// 8G, --paper lsmvbt: 6G
     #[arg(
         long,
         value_name = "SIZE",
@@ -261,8 +262,8 @@ pub struct Options {
     floor_writes: u32,
 
     /// Repeat the tables and figures of a paper, theirs beside ours, with a verdict for each claim:
-    /// waldio or maw. Only where, --txns and --rounds can be chosen; default: their numbers, 3
-    /// rounds
+    /// waldio, maw or lsmvbt (the engine mvbt, without SQL). Only where, --txns and --rounds can be
+    /// chosen; default: their numbers, 3 rounds
     #[arg(
         long,
         value_name = "PAPER",

@@ -1,10 +1,10 @@
 //! Progress on stderr: a bar on a terminal, one line a round elsewhere.
 
+use std::fmt::Display;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use oneflush_bench::mode::Mode;
 use oneflush_bench::run::Progress;
 
 pub struct Terminal {
@@ -30,7 +30,7 @@ impl Terminal {
 }
 
 impl Progress for Terminal {
-    fn slice(&mut self, number: u32, count: u32, round: u32, mode: &Mode) {
+    fn slice(&mut self, number: u32, count: u32, round: u32, mode: &dyn Display) {
         if let Some(bar) = &self.bar {
             bar.set_length(u64::from(count));
             bar.set_position(u64::from(number - 1));

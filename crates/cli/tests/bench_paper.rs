@@ -109,6 +109,51 @@ fn the_volume_of_a_commit_with_maw_stands_beside_stock_modes_and_what_is_not_the
 }
 
 #[test]
+fn each_element_of_a_multi_version_b_tree_saves_pages_beside_stock_sqlite() {
+    if skip_unless_root("each_element_of_a_multi_version_b_tree_saves_pages_beside_stock_sqlite") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let arguments =
+        ["--only", "fig. 12, insert", "-n", "300", "--rounds", "1", "--size", "256M", "--json"];
+    let output = paper_named(&sandbox, "lsmvbt", &arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |label: &str, head: &str| value(&row(&report, "Fig. 12, insert", label), head);
+    assert_eq!(of("WAL", "theirs/s"), Some(416.0));
+    let pages = |label| of(label, "pages").unwrap();
+    assert!((1.0..1.2).contains(&pages("LS-MVBT")), "{}", pages("LS-MVBT"));
+    assert!(pages("+ lazy split") > pages("LS-MVBT") + 0.9, "an anchor each");
+    assert!(pages("MVBT") > pages("+ embedding") + 0.9, "an anchor each");
+    assert!(pages("+ embedding") > pages("LS-MVBT"), "a split dirties more");
+    let kilobytes = |label| of(label, "KB").unwrap();
+    assert!(kilobytes("LS-MVBT") < 5.5 && kilobytes("WAL") > 8.0);
+    assert!(of("LS-MVBT", "flushes").unwrap() < 1.05);
+    sandbox.assert_nothing_left(&[]);
+}
+
+#[test]
+fn mixes_crashes_and_sizes_of_pages_are_told_in_a_directory_too() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.open_directory("dir");
+    for (only, count) in
+        [("fig. 9", 1), ("fig. 10, until", 1), ("fig. 11", 1), ("goal, the floor", 2)]
+    {
+        let arguments = ["--only", only, "-n", "3", "--rounds", "1", "--json", "--dir", "dir"];
+        let output = paper_named(&sandbox, "lsmvbt", &arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let sheets = report["sheets"].as_array().unwrap();
+        assert_eq!(sheets.len(), count, "{only}");
+        for sheet in sheets {
+            let ours = &sheet["rows"][0]["values"];
+            assert!(ours.as_array().unwrap().last().unwrap().as_f64().unwrap() > 0.0, "{ours}");
+        }
+    }
+    sandbox.assert_nothing_left(&[&dir]);
+}
+
+#[test]
 fn in_a_directory_rates_are_told_and_bytes_are_not_invented() {
     let sandbox = Sandbox::new();
     let dir = sandbox.open_directory("dir");

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use super::{Found, GuestError, Spec};
 use crate::commits;
-use crate::mode::Mode;
 use crate::report::Report;
 use crate::run::busy::Busy;
 use crate::run::{self, PlaceChoice, Plan, Progress, Rounds, Workers};
@@ -66,7 +65,7 @@ impl Spec {
 struct Silent;
 
 impl Progress for Silent {
-    fn slice(&mut self, _number: u32, _count: u32, _round: u32, _mode: &Mode) {}
+    fn slice(&mut self, _number: u32, _count: u32, _round: u32, _mode: &dyn std::fmt::Display) {}
     fn round_done(&mut self, _round: u32, _rounds: u32) {}
     fn part(&mut self, _number: u32, _count: u32, _what: &str) {}
     fn done(&mut self) {}

@@ -123,9 +123,10 @@ impl Part {
             experiment.modes.push(MeasuredMode {
                 word,
                 guest: Some(fs),
-                mode: mode.mode,
+                mode: mode.mode.to_string(),
                 median: mode.median,
                 rounds: mode.rounds,
+                pages_per_transaction: None,
                 commits: found.commits.clone(),
             });
         }

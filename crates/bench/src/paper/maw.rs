@@ -11,6 +11,7 @@ pub const MAW: Paper = Paper {
     name: "maw",
     title: "Exploiting Multi-Block Atomic Write in SQLite Transaction (MAW)",
     device: "Samsung 840 pro (SATA) and 950 pro (NVMe), Linux 4.8, ext4 and F2FS",
+    size_gib: 1,
     experiments: &EXPERIMENTS,
     sheets: &SHEETS,
     patterns: &PATTERNS,

@@ -1,15 +1,17 @@
 //! Runs a paper's experiments, one after the other, each as an ordinary run of the benchmark.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::guests::{self, Guests};
 use super::pattern::PatternSheet;
-use super::{Cell, Column, Experiment, Figure, How, Paper, Sheet, Work};
+use super::{Cell, Column, Experiment, Figure, How, Paper, Sheet, Work, stores};
 use crate::commits::{self, Commits, CommitsError};
 use crate::environment::Environment;
 use crate::guest::{GuestError, GuestFs};
+use crate::kv::{self, KvError};
 use crate::mode::{Mode, ModeError};
 use crate::observe::{Class, Source};
 use crate::report::{Figures, FloorFigures, Report};
@@ -38,6 +40,8 @@ pub struct PaperPlan {
 pub enum PaperError {
     #[error("{what}: {source}")]
     Run { what: &'static str, source: RunError },
+    #[error("{what}: {source}")]
+    Stores { what: &'static str, source: KvError },
     #[error("{what}: the recording cannot be read: {source}")]
     Commits { what: &'static str, source: CommitsError },
     #[error("a folder for recordings cannot be made: {0}; name another with TMPDIR")]
@@ -77,9 +81,13 @@ pub struct MeasuredMode {
     /// It ran in a guest with this file system, emulated: its times mean nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestFs>,
-    pub mode: Mode,
+    /// In full.
+    pub mode: String,
     pub median: Figures,
     pub rounds: Vec<Figures>,
+    /// That a transaction of a store wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages_per_transaction: Option<f64>,
     /// From a recording.
     pub commits: Option<Commits>,
 }
@@ -96,12 +104,27 @@ struct Runnable {
     mode: Mode,
 }
 
+/// What of an experiment is to be run here.
+enum Part {
+    Modes(Vec<Runnable>),
+    Stores(kv::Work, Vec<&'static str>),
+}
+
+impl Part {
+    fn modes_count(&self) -> u32 {
+        match self {
+            Part::Modes(modes) => modes.len() as u32,
+            Part::Stores(_, words) => words.len() as u32,
+        }
+    }
+}
+
 pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured, PaperError> {
     let paper = plan.paper;
     let parts: Vec<_> =
         plan.experiments().map(|experiment| (experiment, split(paper, experiment))).collect();
-    let slices = |(experiment, (modes, _)): &(&Experiment, (Vec<Runnable>, _))| {
-        modes.len() as u32 * if experiment.how == How::Recorded { 1 } else { plan.rounds }
+    let slices = |(experiment, (part, _)): &(&Experiment, (Part, _))| {
+        part.modes_count() * if experiment.how == How::Recorded { 1 } else { plan.rounds }
     };
     let mut whole = Whole { inner: progress, done: 0, count: parts.iter().map(slices).sum() };
     let mut measured = Measured { environment: None, guests: Vec::new(), experiments: Vec::new() };
@@ -109,8 +132,14 @@ pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured
     for (at, part) in parts.into_iter().enumerate() {
         whole.inner.part(at as u32 + 1, count, part.0.what);
         let slices = slices(&part);
-        let (experiment, (modes, missing)) = part;
-        let (environment, found) = one(plan, experiment, modes, missing, &mut whole)?;
+        let (experiment, (part, missing)) = part;
+        let found = empty(plan, experiment, missing);
+        let (environment, found) = match part {
+            Part::Modes(modes) => one(plan, experiment, modes, found, &mut whole),
+            Part::Stores(work, words) => {
+                stores::measure(plan, experiment, work, &words, found, &mut whole)
+            }
+        }?;
         measured.environment = measured.environment.or(environment);
         measured.experiments.push(found);
         whole.done += slices;
@@ -147,7 +176,11 @@ impl PaperPlan {
 }
 
 /// The modes that this version has, and the others.
-fn split(paper: &Paper, experiment: &Experiment) -> (Vec<Runnable>, Vec<Missing>) {
+fn split(paper: &Paper, experiment: &Experiment) -> (Part, Vec<Missing>) {
+    if let Work::Stores(work) = experiment.work {
+        let (words, missing) = stores::split(paper.modes(experiment));
+        return (Part::Stores(work, words), missing);
+    }
     let (mut modes, mut missing) = (Vec::new(), Vec::new());
     for word in paper.modes(experiment) {
         match guests::mode_of(word, experiment.fresh) {
@@ -164,25 +197,32 @@ fn split(paper: &Paper, experiment: &Experiment) -> (Vec<Runnable>, Vec<Missing>
             Err(error) => missing.push(Missing { mode: word, why: error.to_string() }),
         }
     }
-    (modes, missing)
+    (Part::Modes(modes), missing)
+}
+
+/// Nothing of an experiment yet.
+fn empty(plan: &PaperPlan, experiment: &Experiment, missing: Vec<Missing>) -> MeasuredExperiment {
+    MeasuredExperiment {
+        name: experiment.name,
+        workload: match experiment.work {
+            Work::Stores(work) => work.describe(),
+            _ => experiment.workload().describe(),
+        },
+        connections: experiment.connections,
+        operations: plan.operations.unwrap_or(experiment.operations),
+        floor: None,
+        modes: Vec::new(),
+        missing,
+    }
 }
 
 fn one(
     plan: &PaperPlan,
     experiment: &'static Experiment,
     modes: Vec<Runnable>,
-    missing: Vec<Missing>,
+    mut found: MeasuredExperiment,
     progress: &mut Whole<'_>,
 ) -> Result<(Option<Environment>, MeasuredExperiment), PaperError> {
-    let mut found = MeasuredExperiment {
-        name: experiment.name,
-        workload: experiment.workload().describe(),
-        connections: experiment.connections,
-        operations: plan.operations.unwrap_or(experiment.operations),
-        floor: None,
-        modes: Vec::new(),
-        missing,
-    };
     let can_record = matches!(plan.place, PlaceChoice::Scratch { .. });
     if experiment.how == How::Recorded && !can_record {
         let why = "a recording needs a device of its own: run it as root, without --dir";
@@ -215,9 +255,10 @@ fn one(
             found.modes.push(MeasuredMode {
                 word: one.word,
                 guest: None,
-                mode: mode.mode,
+                mode: mode.mode.to_string(),
                 median: mode.median,
                 rounds: mode.rounds,
+                pages_per_transaction: None,
                 commits: commits.clone(),
             });
         }
@@ -246,6 +287,7 @@ impl Experiment {
                 Workload::Mobibench(Mobibench { random_insert: true, ..Mobibench::of_databases(1) })
             }
             Work::Attached(databases) => Workload::Mobibench(Mobibench::of_databases(databases)),
+            Work::Stores(_) => unreachable!("stores run without SQL's workloads"),
         }
     }
 
@@ -298,6 +340,7 @@ impl Measured {
             | Figure::FsJournalPercent => {
                 format!("the recording of {word} does not show all commits")
             }
+            Figure::Pages => format!("{word} does not say what it writes"),
             _ => "bytes and writes are counted at a device of our own: run it as root, without \
                 --dir"
                 .to_owned(),
@@ -346,6 +389,9 @@ impl MeasuredMode {
             Figure::DbKilobytes => of_class(Class::Db).map(kilobytes),
             Figure::Writes => counts.and_then(|median| median.writes_per_transaction),
             Figure::Flushes => counts.and_then(|median| median.flushes_per_transaction),
+            Figure::CpuMicros => Some(median.cpu_us_per_transaction),
+            Figure::Pages => self.pages_per_transaction,
+            Figure::MeanMillis => Some(latency.mean as f64 / 1e6),
             Figure::MedianMillis => Some(latency.p50 as f64 / 1e6),
             Figure::MedianToFloor => {
                 let floor = floor.filter(|floor| floor.p50_ns > 0)?;
@@ -368,7 +414,7 @@ impl MeasuredMode {
 }
 
 /// The progress of all experiments as one.
-struct Whole<'a> {
+pub(super) struct Whole<'a> {
     inner: &'a mut dyn Progress,
     /// Slices of the experiments before this one.
     done: u32,
@@ -376,7 +422,7 @@ struct Whole<'a> {
 }
 
 impl Progress for Whole<'_> {
-    fn slice(&mut self, number: u32, _count: u32, round: u32, mode: &Mode) {
+    fn slice(&mut self, number: u32, _count: u32, round: u32, mode: &dyn fmt::Display) {
         self.inner.slice(self.done + number, self.count, round, mode);
     }
 
@@ -412,9 +458,10 @@ pub(super) mod tests {
             experiments.last_mut().unwrap().modes.push(MeasuredMode {
                 word,
                 guest: guests::file_system(word),
-                mode: guests::mode_of(word, false).unwrap(),
+                mode: (*word).to_owned(),
                 median: figures.clone(),
                 rounds: vec![figures],
+                pages_per_transaction: None,
                 commits: None,
             });
         }

@@ -282,7 +282,8 @@ mod tests {
         let mut rates = Vec::new();
         for experiment in paper.experiments {
             for word in paper.modes(experiment) {
-                if crate::paper::guests::mode_of(word, false).is_ok() {
+                let is_mode = crate::paper::guests::mode_of(word, false).is_ok();
+                if is_mode || word.parse::<crate::kv::Subject>().is_ok() {
                     let rate = if word == "wal:sqlite" { 500.0 } else { 1000.0 };
                     rates.push((experiment.name, word, rate));
                 }

@@ -9,6 +9,7 @@ pub const WALDIO: Paper = Paper {
     title: "WALDIO: Eliminating the Filesystem Journaling in Resolving the Journaling of Journal \
         Anomaly, USENIX ATC 2015",
     device: "Samsung Galaxy S5, eMMC with pages of 8 KB, Android 4.4, ext4",
+    size_gib: 1,
     experiments: &EXPERIMENTS,
     sheets: &SHEETS,
     patterns: &[],

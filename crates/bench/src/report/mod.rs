@@ -31,6 +31,7 @@ pub use json::SavedError;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
+use crate::floor::Floor;
 use crate::mode::{Mode, Strategy};
 use crate::observe::Source;
 use crate::run::latency::{Buckets, Latencies};
@@ -78,6 +79,18 @@ pub struct FloorFigures {
     pub direct_io: bool,
 }
 
+impl FloorFigures {
+    pub fn of(floor: &Floor) -> FloorFigures {
+        FloorFigures {
+            p50_ns: floor.median_ns(),
+            p99_ns: floor.quantile_ns(0.99),
+            max_ns: floor.quantile_ns(1.0),
+            writes: floor.latencies_ns.len(),
+            direct_io: floor.direct_io,
+        }
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ModeReport {
     pub mode: Mode,
@@ -111,13 +124,7 @@ impl Report {
         for (mode, to_control) in control::compare(&modes).into_iter().enumerate() {
             modes[mode].to_control = to_control;
         }
-        let floor = FloorFigures {
-            p50_ns: floor.median_ns(),
-            p99_ns: floor.quantile_ns(0.99),
-            max_ns: floor.quantile_ns(1.0),
-            writes: floor.latencies_ns.len(),
-            direct_io: floor.direct_io,
-        };
+        let floor = FloorFigures::of(&floor);
         let mut report = Report {
             environment,
             workload: plan.workload.describe(),

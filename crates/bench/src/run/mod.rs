@@ -25,6 +25,7 @@ pub mod turns;
 pub mod vfs;
 mod worker;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -109,6 +110,15 @@ impl PlaceChoice {
         }
     }
 
+    pub fn make(&self) -> Result<Place, PlaceError> {
+        match self {
+            PlaceChoice::Scratch { fs, size_bytes } => Place::scratch(*fs, *size_bytes),
+            PlaceChoice::Directory(dir) => Place::directory(dir),
+            PlaceChoice::Alone(dir) => Place::alone(dir),
+            PlaceChoice::Temporary => Place::temporary(),
+        }
+    }
+
     /// To be called while the process has one thread. Later threads inherit the mount namespace
     /// that is made here.
     pub fn prepare(&self) -> Result<(), PlaceError> {
@@ -138,8 +148,8 @@ pub enum Workers {
 
 /// What a run tells while it runs.
 pub trait Progress {
-    /// Slice `number` of `count` begins; both from 1.
-    fn slice(&mut self, number: u32, count: u32, round: u32, mode: &Mode);
+    /// Slice `number` of `count` begins; both from 1. `mode` is what is measured.
+    fn slice(&mut self, number: u32, count: u32, round: u32, mode: &dyn fmt::Display);
     fn round_done(&mut self, round: u32, rounds: u32);
     /// Of several runs, number `number` of `count` begins; from 1.
     fn part(&mut self, number: u32, count: u32, what: &str);
@@ -185,12 +195,7 @@ fn recorded(
 }
 
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunError> {
-    let place = match &plan.place {
-        PlaceChoice::Scratch { fs, size_bytes } => Place::scratch(*fs, *size_bytes),
-        PlaceChoice::Directory(dir) => Place::directory(dir),
-        PlaceChoice::Alone(dir) => Place::alone(dir),
-        PlaceChoice::Temporary => Place::temporary(),
-    }?;
+    let place = plan.place.make()?;
     let environment = environment::collect(&place);
     let mut observer = place.is_alone().then(|| Observer::new(&place)).transpose()?;
     let _loops = plan.busy.as_ref().map(Loops::begin).transpose().map_err(RunError::Busy)?;

@@ -23,7 +23,7 @@ pub fn parse(word: &str) -> Result<&'static Paper, String> {
 pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
     let plan = PaperPlan {
         paper,
-        place: place_of_size(options, bench::DEFAULT_SIZE_GIB),
+        place: place_of_size(options, paper.size_gib),
         rounds: options.rounds.unwrap_or(ROUNDS),
         operations: options.txns,
         program: std::env::current_exe().map_err(Failure::failed)?,

@@ -1,0 +1,28 @@
+//! What can go wrong while a store is measured.
+
+use std::io;
+
+use crate::floor::FloorError;
+use crate::observe::ObserveError;
+use crate::place::PlaceError;
+
+/// What an engine says.
+pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum KvError {
+    #[error("{subject}: {source}")]
+    Store { subject: String, source: StoreError },
+    #[error("{subject}: {what}")]
+    Wrong { subject: String, what: String },
+    #[error("{subject}: its files: {source}")]
+    Files { subject: String, source: io::Error },
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    #[error(transparent)]
+    Floor(#[from] FloorError),
+    #[error("interrupted; nothing was left behind")]
+    Interrupted,
+}

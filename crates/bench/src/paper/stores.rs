@@ -1,0 +1,138 @@
+//! Experiments with keys and values, without SQL: ours beside stock SQLite with one table.
+
+use super::measure::{MeasuredExperiment, MeasuredMode, Missing, PaperError, PaperPlan, Whole};
+use super::{Experiment, How};
+use crate::environment::{self, Environment};
+use crate::floor::{self, Floor};
+use crate::kv::{self, KvError, Measured, Slice, Subject, SubjectError, Task, Work};
+use crate::observe::Observer;
+use crate::place::Place;
+use crate::report::{Figures, FloorFigures, median};
+use crate::run::{FLOOR_WRITES, Progress};
+
+/// For pages, of each store. Ours reads past the kernel's page cache, and SQLite through it.
+const MEMORY_BYTES: u64 = 256 << 20;
+
+/// Those that this version has, and the others.
+pub fn split(words: Vec<&'static str>) -> (Vec<&'static str>, Vec<Missing>) {
+    let (mut known, mut missing) = (Vec::new(), Vec::new());
+    for word in words {
+        match word.parse::<Subject>() {
+            Ok(_) => known.push(word),
+            Err(error) => missing.push(Missing { mode: word, why: error.to_string() }),
+        }
+    }
+    (known, missing)
+}
+
+pub fn measure(
+    plan: &PaperPlan,
+    experiment: &'static Experiment,
+    work: Work,
+    words: &[&'static str],
+    mut found: MeasuredExperiment,
+    progress: &mut Whole<'_>,
+) -> Result<(Option<Environment>, MeasuredExperiment), PaperError> {
+    let failed = |source| PaperError::Stores { what: experiment.what, source };
+    let place = plan.place.make().map_err(|error| failed(error.into()))?;
+    let environment = environment::collect(&place);
+    let rounds = rounds(plan, experiment, work, words, &place, progress).map_err(failed)?;
+    place.close().map_err(|error| failed(error.into()))?;
+    let (floor, rounds) = rounds;
+    for (at, &word) in words.iter().enumerate() {
+        let of_word: Vec<&Measured> = rounds.iter().map(|round| &round[at]).collect();
+        let figures: Vec<Figures> = of_word.iter().map(|one| Figures::of(&one.slice)).collect();
+        let pages: Vec<f64> = of_word.iter().filter_map(|one| pages_each(one)).collect();
+        found.modes.push(MeasuredMode {
+            word,
+            guest: None,
+            mode: word.to_owned(),
+            median: Figures::median(&figures),
+            rounds: figures,
+            pages_per_transaction: (!pages.is_empty()).then(|| median(pages)),
+            commits: None,
+        });
+    }
+    found.floor = Some(FloorFigures::of(&floor));
+    Ok((Some(environment), found))
+}
+
+fn pages_each(measured: &Measured) -> Option<f64> {
+    Some(measured.pages? as f64 / measured.slice.transactions.max(1) as f64)
+}
+
+/// Each round has one entry a word, in their order.
+fn rounds(
+    plan: &PaperPlan,
+    experiment: &Experiment,
+    work: Work,
+    words: &[&'static str],
+    place: &Place,
+    progress: &mut Whole<'_>,
+) -> Result<(Floor, Vec<Vec<Measured>>), KvError> {
+    let mut observer = place.is_alone().then(|| Observer::new(place)).transpose()?;
+    let transactions = plan.operations.unwrap_or(experiment.operations);
+    let mut floor = Floor::default();
+    let mut rounds = Vec::new();
+    let count = words.len();
+    for round in 0..plan.rounds {
+        let number = |at: usize| round * count as u32 + at as u32 + 1;
+        if let Task::Recover { .. } = work.task {
+            progress.slice(number(0), 0, round + 1, &"in turns");
+            rounds.push(recoveries(words, work, transactions, place)?);
+            continue;
+        }
+        if experiment.how == How::Turns {
+            progress.slice(number(0), 0, round + 1, &"in turns");
+            let engines =
+                words.iter().map(|word| Ok(subject(word)?.engine(word, Some(MEMORY_BYTES))));
+            let engines = engines.collect::<Result<Vec<_>, KvError>>()?;
+            let engines: Vec<_> = engines.iter().map(|engine| &**engine).collect();
+            let (of_round, measured) = kv::in_turns(&engines, work, transactions, place.path())?;
+            floor.merge(&of_round);
+            rounds.push(measured);
+            continue;
+        }
+        let mut of_round: Vec<Option<Measured>> = words.iter().map(|_| None).collect();
+        for turn in 0..count {
+            let at = (turn + round as usize) % count;
+            progress.slice(number(turn), 0, round + 1, &words[at]);
+            floor.merge(&floor::measure(place.path(), FLOOR_WRITES)?);
+            of_round[at] = Some(one(words[at], work, transactions, place, observer.as_mut())?);
+        }
+        rounds.push(of_round.into_iter().flatten().collect());
+    }
+    Ok((floor, rounds))
+}
+
+fn one(
+    word: &str,
+    work: Work,
+    transactions: u64,
+    place: &Place,
+    observer: Option<&mut Observer>,
+) -> Result<Measured, KvError> {
+    let engine = subject(word)?.engine(word, Some(MEMORY_BYTES));
+    Slice { engine: &*engine, work, transactions, place: place.path(), observer }.measure()
+}
+
+/// One entry a word.
+fn recoveries(
+    words: &[&'static str],
+    work: Work,
+    openings: u64,
+    place: &Place,
+) -> Result<Vec<Measured>, KvError> {
+    let engines = words.iter().map(|word| Ok(subject(word)?.crashes(word)));
+    let engines = engines.collect::<Result<Vec<_>, KvError>>()?;
+    let engines: Vec<_> = engines.iter().map(|engine| &**engine).collect();
+    let slices = kv::recoveries(&engines, work, openings, place.path())?;
+    Ok(slices.into_iter().map(|slice| Measured { slice, pages: None }).collect())
+}
+
+fn subject(word: &str) -> Result<Subject, KvError> {
+    word.parse().map_err(|source: SubjectError| KvError::Wrong {
+        subject: word.to_owned(),
+        what: source.to_string(),
+    })
+}
