@@ -3,11 +3,13 @@
 use std::io;
 use std::ops::Range;
 
+use crate::AlignedBuffer;
+
 /// One file, read and written in whole blocks.
 ///
 /// - Memory is aligned to 4096 bytes ([`AlignedBuffer`](crate::AlignedBuffer)).
 /// - Offsets and lengths are multiples of [`block_bytes`](Storage::block_bytes).
-/// - No method has a default: a wrong one would lose data.
+/// - No method has a default that could be wrong for some file: that would lose data.
 pub trait Storage: Send + Sync {
     /// A power of two from 512 to 65536.
     fn block_bytes(&self) -> usize;
@@ -20,6 +22,11 @@ pub trait Storage: Send + Sync {
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()>;
     /// Until [`flush`](Storage::flush) returns, the blocks may be lost, in whole or in any part.
     fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()>;
+    /// Writes all of these as [`write`](Storage::write) does, in any order. No two overlap. A
+    /// device may have them in flight together.
+    fn write_many(&self, writes: Vec<(AlignedBuffer, u64)>) -> io::Result<()> {
+        writes.iter().try_for_each(|(blocks, offset)| self.write(blocks, *offset))
+    }
     /// Makes all earlier writes durable, also those of a process that died before it could flush.
     fn flush(&self) -> io::Result<()>;
     /// Makes the file `size_bytes` long. The new bytes are written zeros (no hole, no unwritten

@@ -22,6 +22,17 @@ use crate::{Error, PageNo, Result};
 const GROWTH_BYTES_MIN: u64 = 64 * 1024;
 const GROWTH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
+/// One write has no more than this, and those that are in flight together have no more than that.
+const RUN_BYTES: usize = 1 << 20;
+const IN_FLIGHT_BYTES: usize = 4 << 20;
+
+pub type Pages = BTreeMap<PageNo, Box<[u8]>>;
+
+struct Run<'a> {
+    at: u64,
+    pages: Vec<&'a [u8]>,
+}
+
 /// What was written, for measurements and tests.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -133,15 +144,6 @@ impl Store {
         self.poison(written, "write an anchor")
     }
 
-    pub fn write_commit_block(&self, commit: &CommitBlock, place: u64) -> Result<()> {
-        self.check_usable()?;
-        let mut block = AlignedBuffer::zeroed(BLOCK_BYTES);
-        commit.encode(&mut block, self.uuid);
-        self.counters.blocks.fetch_add(1, Relaxed);
-        let written = self.storage.write(&block, layout::ring_at(place));
-        self.poison(written, "write a commit block")
-    }
-
     pub fn read_commit_block(&self, place: u64) -> Result<Option<CommitBlock>> {
         Ok(CommitBlock::decode(&self.read_block(layout::ring_at(place))?, self.uuid))
     }
@@ -233,27 +235,71 @@ impl Store {
     }
 
     /// Writes pages, which may be lost until a flush.
-    pub fn write_pages(&self, pages: &BTreeMap<PageNo, Box<[u8]>>) -> Result<()> {
-        self.check_usable()?;
-        self.counters.pages.fetch_add(pages.len() as u64, Relaxed);
-        let mut run: Vec<u8> = Vec::new();
-        let mut run_at = 0;
-        for (&no, bytes) in pages {
-            let at = self.place(no)?;
-            if !run.is_empty() && run_at + run.len() as u64 != at {
-                self.write_run(run_at, &run)?;
-                run.clear();
-            }
-            if run.is_empty() {
-                run_at = at;
-            }
-            run.extend_from_slice(bytes);
-        }
-        if run.is_empty() { Ok(()) } else { self.write_run(run_at, &run) }
+    pub fn write_pages(&self, pages: &Pages) -> Result<()> {
+        self.write_all([pages], None)
     }
 
-    fn write_run(&self, at: u64, bytes: &[u8]) -> Result<()> {
-        let (buffer, at) = self.with_neighbours(at, bytes)?;
+    /// The same with a commit block. All of it may be in flight together.
+    pub fn write_all<'a>(
+        &self,
+        pages: impl IntoIterator<Item = &'a Pages>,
+        block: Option<(&CommitBlock, u64)>,
+    ) -> Result<()> {
+        self.check_usable()?;
+        let mut writes = Vec::new();
+        let mut bytes = 0;
+        for pages in pages {
+            self.counters.pages.fetch_add(pages.len() as u64, Relaxed);
+            for run in self.runs(pages)? {
+                bytes += run.pages.len() * self.page_bytes;
+                if self.page_bytes < self.storage.alignment_bytes() {
+                    // Two runs may be in one block.
+                    self.write_run_beside_others(&run)?;
+                    continue;
+                }
+                let mut buffer = AlignedBuffer::zeroed(run.pages.len() * self.page_bytes);
+                let places = buffer.chunks_exact_mut(self.page_bytes);
+                places.zip(&run.pages).for_each(|(place, page)| place.copy_from_slice(page));
+                writes.push((buffer, run.at));
+                if bytes > IN_FLIGHT_BYTES {
+                    self.write_many(std::mem::take(&mut writes))?;
+                    bytes = 0;
+                }
+            }
+        }
+        if let Some((commit, place)) = block {
+            let mut block = AlignedBuffer::zeroed(BLOCK_BYTES);
+            commit.encode(&mut block, self.uuid);
+            self.counters.blocks.fetch_add(1, Relaxed);
+            writes.push((block, layout::ring_at(place)));
+        }
+        self.write_many(writes)
+    }
+
+    fn write_many(&self, writes: Vec<(AlignedBuffer, u64)>) -> Result<()> {
+        self.poison(self.storage.write_many(writes), "write pages")
+    }
+
+    /// Pages that stand one behind the other.
+    fn runs<'a>(&self, pages: &'a Pages) -> Result<Vec<Run<'a>>> {
+        let mut runs: Vec<Run<'a>> = Vec::new();
+        for (&no, page) in pages {
+            let at = self.place(no)?;
+            match runs.last_mut() {
+                Some(run)
+                    if run.at + (run.pages.len() * self.page_bytes) as u64 == at
+                        && run.pages.len() * self.page_bytes < RUN_BYTES =>
+                {
+                    run.pages.push(page);
+                }
+                _ => runs.push(Run { at, pages: vec![page] }),
+            }
+        }
+        Ok(runs)
+    }
+
+    fn write_run_beside_others(&self, run: &Run<'_>) -> Result<()> {
+        let (buffer, at) = self.with_neighbours(run.at, &run.pages.concat())?;
         self.poison(self.storage.write(&buffer, at), "write pages")
     }
 

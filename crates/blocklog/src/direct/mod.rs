@@ -18,6 +18,8 @@
 //! sync may succeed all the same. So the file is poisoned. The exception is a full disk while the
 //! file is extended: no record was there yet, and the file gets its old size back.
 
+#[cfg(feature = "uring")]
+mod in_flight;
 mod measure;
 mod open;
 mod zeros;
@@ -66,6 +68,8 @@ pub struct DirectFile {
     /// `None` when the kind of write is chosen. Without contention, since one write runs at a time.
     measuring: Mutex<Option<Measuring>>,
     poisoned: AtomicBool,
+    #[cfg(feature = "uring")]
+    in_flight: Mutex<in_flight::InFlight>,
     /// The process that opened the file. A child of a fork shares the descriptor, and knows nothing
     /// of what its parent appends.
     pid: u32,
@@ -289,6 +293,20 @@ impl Storage for DirectFile {
     fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
         self.check_usable()?;
         self.poison(self.write_all(blocks, offset, ReadWriteFlags::empty()))
+    }
+
+    #[cfg(feature = "uring")]
+    fn write_many(&self, writes: Vec<(AlignedBuffer, u64)>) -> io::Result<()> {
+        self.check_usable()?;
+        let left = match self.is_direct() {
+            true => {
+                let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+                self.poison(in_flight.write(&self.file, writes))?
+            }
+            // The page cache takes them one by one, and has them in flight together at the flush.
+            false => writes,
+        };
+        left.iter().try_for_each(|(blocks, offset)| self.write(blocks, *offset))
     }
 
     fn flush(&self) -> io::Result<()> {

@@ -68,7 +68,7 @@ impl Written {
 
 /// Pages as they are to be written, and the checksums of their directories.
 struct Finished {
-    /// Nobody else reaches them yet. They are written first: a directory in the others may lead
+    /// Nobody else reaches them yet. They are written first if a directory in the others may lead
     /// readers of older versions to them (P6).
     fresh: BTreeMap<PageNo, Box<[u8]>>,
     pages: BTreeMap<PageNo, Box<[u8]>>,
@@ -106,23 +106,7 @@ impl Work {
             }
             Pages::Single
         } else {
-            self.store.write_pages(&finished.fresh)?;
-            KillPoint::Written.reached();
-            self.store.write_pages(&finished.pages)?;
-            let mut pages: Vec<(PageNo, Expected)> = all.into_iter().collect();
-            if pages.len() > PAGES_MAX {
-                // I11: the list says that all of them are there.
-                if !mutant::is(Mutant::LargeUnflushed) {
-                    self.store.flush()?;
-                }
-                pages.clear();
-            }
-            let listed = pages.iter().map(|&(no, _)| no).collect();
-            self.store.write_commit_block(&CommitBlock { version, pages }, ring)?;
-            KillPoint::Listed.reached();
-            if !mutant::is(Mutant::CommitUnflushed) {
-                self.store.flush()?;
-            }
+            let listed = self.write_several(&finished, all, ring)?;
             Pages::Several(listed)
         };
         let overflow = finished.overflow;
@@ -133,6 +117,38 @@ impl Work {
         let images = images.collect::<Result<_>>()?;
         drop(voids);
         Ok(Written { version, changed, pool: self.pool, pages, images, overflow })
+    }
+
+    /// Writes pages and commit block, and flushes. Answers which pages the block lists.
+    fn write_several(
+        &self,
+        finished: &Finished,
+        all: BTreeMap<PageNo, Expected>,
+        ring: u64,
+    ) -> Result<Vec<PageNo>> {
+        let Finished { fresh, pages: in_place, .. } = finished;
+        let is_large = all.len() > PAGES_MAX;
+        let mut together = vec![fresh, in_place];
+        if self.leads_to_fresh {
+            self.store.write_pages(fresh)?;
+            KillPoint::Written.reached();
+            together.remove(0);
+        }
+        if is_large {
+            // I11: the list says that all of them are there.
+            self.store.write_all(together.drain(..), None)?;
+            if !mutant::is(Mutant::LargeUnflushed) {
+                self.store.flush()?;
+            }
+        }
+        let pages = if is_large { Vec::new() } else { all.into_iter().collect() };
+        let block = CommitBlock { version: self.version, pages };
+        self.store.write_all(together, Some((&block, ring)))?;
+        KillPoint::Listed.reached();
+        if !mutant::is(Mutant::CommitUnflushed) {
+            self.store.flush()?;
+        }
+        Ok(block.pages.into_iter().map(|(no, _)| no).collect())
     }
 
     fn finish(&mut self, is_multi: bool) -> Finished {
@@ -163,6 +179,7 @@ impl Work {
         self.drafts.retain(|_, draft| draft.is_changed());
         let finished = self.finish(true);
         self.store.write_pages(&finished.fresh)?;
+        KillPoint::Written.reached();
         self.store.write_pages(&finished.pages)?;
         for no in finished.checksums.keys() {
             self.store.forget(*no);

@@ -56,6 +56,8 @@ pub struct Work {
     /// Pages that this transaction has taken. Nobody else can reach them.
     fresh: FxHashSet<PageNo>,
     pool: Pool,
+    /// A directory of this transaction leads readers of older versions to a page of it.
+    leads_to_fresh: bool,
     /// Changes of the catalog or of the tree of free pages that are being made.
     edits_of_system: u32,
     /// The change that is made leaves less than was there.
@@ -86,6 +88,7 @@ impl Work {
             spilled: BTreeMap::new(),
             fresh: FxHashSet::default(),
             pool,
+            leads_to_fresh: false,
             edits_of_system: 0,
             is_freeing: false,
             trees: FxHashMap::default(),
@@ -223,6 +226,7 @@ impl Work {
     /// Puts what readers still need of a root into a page of its own, and a dead cell for it into
     /// the root. The root has another height than that.
     fn displace(&mut self, root: PageNo, displaced: &Displaced) -> Result<()> {
+        self.leads_to_fresh = true;
         let draft = &self.drafts[&root];
         let tree = TreeRef { id: draft.tree, root, is_record: draft.shape().is_record };
         let no = self.fresh_draft(&tree, displaced.height)?;

@@ -1,0 +1,164 @@
+//! Several direct writes in flight together, by io_uring (Linux 5.6).
+//!
+//! A direct write returns when the device has it, so several of them take as many times as long as
+//! one. The ring is made with the first use. Where the kernel has none, or a sandbox forbids it,
+//! the caller writes one after the other.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use io_uring::{IoUring, opcode, types};
+use rustix::io::Errno;
+
+use crate::AlignedBuffer;
+
+/// So many writes are in flight at once.
+const ENTRIES: u32 = 64;
+
+#[derive(Default)]
+pub enum InFlight {
+    #[default]
+    Unused,
+    Ring(Box<IoUring>),
+    /// This kernel has none.
+    Without,
+}
+
+impl std::fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            InFlight::Unused => "Unused",
+            InFlight::Ring(_) => "Ring",
+            InFlight::Without => "Without",
+        })
+    }
+}
+
+impl InFlight {
+    /// Answers those that are to be written in another way: all of them without a ring, and what
+    /// was written in part or refused. After an error of the device nothing is in flight any more.
+    pub fn write(
+        &mut self,
+        file: &File,
+        writes: Vec<(AlignedBuffer, u64)>,
+    ) -> io::Result<Vec<(AlignedBuffer, u64)>> {
+        if writes.len() < 2 {
+            return Ok(writes);
+        }
+        if matches!(self, InFlight::Unused) {
+            *self = IoUring::new(ENTRIES)
+                .map_or(InFlight::Without, |ring| InFlight::Ring(Box::new(ring)));
+        }
+        let InFlight::Ring(ring) = self else { return Ok(writes) };
+        let mut left = Vec::new();
+        let mut next = writes;
+        while !next.is_empty() {
+            let mut rest = next;
+            let later = rest.split_off(rest.len().min(ENTRIES as usize));
+            match together(ring, file, &rest) {
+                Ok(results) => {
+                    for (write, result) in rest.into_iter().zip(results) {
+                        if !is_written(&write, result)? {
+                            left.push(write);
+                        }
+                    }
+                }
+                Err(error) => {
+                    // Some may still be in flight, and read from this memory. It is given up.
+                    std::mem::forget(rest);
+                    *self = InFlight::Without;
+                    return Err(error);
+                }
+            }
+            next = later;
+        }
+        Ok(left)
+    }
+}
+
+/// False: it has to be written in another way.
+fn is_written((blocks, _): &(AlignedBuffer, u64), result: i32) -> io::Result<bool> {
+    if result >= 0 {
+        return Ok(result as usize == blocks.len());
+    }
+    let refusals = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS, Errno::AGAIN, Errno::INTR];
+    match refusals.iter().any(|errno| errno.raw_os_error() == -result) {
+        true => Ok(false),
+        false => Err(io::Error::from_raw_os_error(-result)),
+    }
+}
+
+/// Answers what each has come to: bytes written, or an error below 0. An error of the ring: some
+/// may still be in flight.
+fn together(
+    ring: &mut IoUring,
+    file: &File,
+    writes: &[(AlignedBuffer, u64)],
+) -> io::Result<Vec<i32>> {
+    for (index, (blocks, offset)) in writes.iter().enumerate() {
+        let length = u32::try_from(blocks.len()).map_err(io::Error::other)?;
+        let write = opcode::Write::new(types::Fd(file.as_raw_fd()), blocks.as_ptr(), length)
+            .offset(*offset)
+            .build()
+            .user_data(index as u64);
+        // SAFETY: file and memory live until the write has ended: the loop below waits for all, and
+        // after an error the caller gives the memory up.
+        unsafe { ring.submission().push(&write) }.map_err(io::Error::other)?;
+    }
+    let mut results = vec![0; writes.len()];
+    let mut ended = 0;
+    while ended < writes.len() {
+        match ring.submit_and_wait(1) {
+            Ok(_) => {}
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(error),
+        }
+        for done in ring.completion() {
+            results[done.user_data() as usize] = done.result();
+            ended += 1;
+        }
+    }
+    Ok(results)
+}
+
+/// A signal came, or the kernel is short of memory for a moment.
+fn is_passing(error: &io::Error) -> bool {
+    [Errno::INTR, Errno::AGAIN, Errno::BUSY]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_in_flight_together_is_there_and_what_fails_is_answered() {
+        let file = tempfile::tempfile().unwrap();
+        let blocks = |byte: u8| {
+            let mut blocks = AlignedBuffer::zeroed(4096);
+            blocks.fill(byte);
+            blocks
+        };
+        let mut in_flight = InFlight::default();
+        let writes = (0..150).map(|n| (blocks(n), u64::from(n) * 4096)).collect();
+        let left = in_flight.write(&file, writes).unwrap();
+        if matches!(in_flight, InFlight::Without) {
+            println!("skipped: no io_uring here");
+            return;
+        }
+        assert!(left.is_empty());
+        for n in 0..150 {
+            let mut found = [0; 4096];
+            file.read_exact_at(&mut found, u64::from(n) * 4096).unwrap();
+            assert_eq!(found, [n; 4096]);
+        }
+        let read_only = File::open("/proc/self/exe").unwrap();
+        let writes = vec![(blocks(1), 0), (blocks(2), 4096)];
+        let error = in_flight.write(&read_only, writes).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));
+    }
+}
