@@ -7,7 +7,9 @@ use crate::page::{PAGE_BYTES_MAX, PAGE_BYTES_MIN};
 pub const BLOCK_BYTES: usize = 4096;
 const ANCHORS: u64 = 2;
 pub const RING_BLOCKS: u64 = 8;
-const PAGES_AT: u64 = (ANCHORS + RING_BLOCKS) * BLOCK_BYTES as u64;
+/// Of anchors and ring.
+pub const HEAD_BYTES: usize = (ANCHORS + RING_BLOCKS) as usize * BLOCK_BYTES;
+const PAGES_AT: u64 = HEAD_BYTES as u64;
 
 pub fn is_page_size(bytes: usize) -> bool {
     bytes.is_power_of_two() && (PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&bytes)

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use oneflush_blocklog::Storage;
+use oneflush_blocklog::{AlignedBuffer, Storage};
 
 use crate::anchor::{Anchor, FORMAT, MAGIC};
 use crate::bytes::get_u32;
-use crate::layout::{self, BLOCK_BYTES, RING_BLOCKS};
+use crate::layout::{self, BLOCK_BYTES};
 use crate::mutant::{self, Mutant};
 use crate::page::overflow;
 use crate::page::slot::{self, Slot};
@@ -19,9 +19,10 @@ use crate::{Error, PageNo, Result, Version};
 /// So many versions are reserved at once. A crash wastes them.
 const RESERVED: u64 = 1 << 20;
 
-/// The anchor that counts.
+/// The anchor that counts, and the commit blocks behind it.
 pub struct Found {
     pub anchor: Anchor,
+    pub blocks: Vec<CommitBlock>,
     /// The other one was written, and is not whole. It was the newer one, perhaps.
     pub is_alone: bool,
 }
@@ -31,27 +32,24 @@ pub fn newest_anchor(storage: &dyn Storage, path: &Path) -> Result<Found> {
     let mut is_alone = false;
     let mut found: Option<Anchor> = None;
     let mut begins = Vec::new();
-    for place in 0..2 {
-        let mut block = oneflush_blocklog::AlignedBuffer::zeroed(BLOCK_BYTES);
-        match storage.read_at(&mut block, layout::anchor_at(place)) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => break,
-            Err(source) => {
-                return Err(Error::Io { path: path.to_owned(), doing: "read an anchor", source });
-            }
-        }
-        if block.starts_with(MAGIC) && get_u32(&block, 16) > FORMAT {
-            let (path, found) = (path.to_owned(), get_u32(&block, 16));
+    let head = read_head(storage, path)?;
+    for (place, block) in (0..2).zip(head.chunks_exact(BLOCK_BYTES)) {
+        if block.starts_with(MAGIC) && get_u32(block, 16) > FORMAT {
+            let (path, found) = (path.to_owned(), get_u32(block, 16));
             return Err(Error::NewerFormat { path, found, known: FORMAT });
         }
-        let anchor = Anchor::decode(&block).filter(|anchor| anchor.place() == place);
+        let anchor = Anchor::decode(block).filter(|anchor| anchor.place() == place);
         is_alone |= anchor.is_none() && block.iter().any(|&byte| byte != 0);
         if anchor.as_ref().map(|anchor| anchor.sequence) > found.as_ref().map(|one| one.sequence) {
             found = anchor;
         }
         begins.push(block[..MAGIC.len()].to_vec());
     }
-    let found = found.map(|anchor| Found { anchor, is_alone });
+    let ring = head.chunks_exact(BLOCK_BYTES).skip(2);
+    let found = found.map(|anchor| {
+        let blocks = ring.filter_map(|block| CommitBlock::decode(block, anchor.uuid)).collect();
+        Found { anchor, blocks, is_alone }
+    });
     found.ok_or_else(|| match begins.iter().any(|begin| begin == MAGIC) {
         true => Error::AnchorsDamaged {
             path: path.to_owned(),
@@ -59,6 +57,17 @@ pub fn newest_anchor(storage: &dyn Storage, path: &Path) -> Result<Found> {
         },
         false => Error::OtherFormat { path: path.to_owned(), begins: name_of(begins.first()) },
     })
+}
+
+/// Anchors and ring, in one read. A shorter file has less.
+fn read_head(storage: &dyn Storage, path: &Path) -> Result<AlignedBuffer> {
+    let failed = |source| Error::Io { path: path.to_owned(), doing: "read its anchors", source };
+    let whole = layout::HEAD_BYTES;
+    let there = storage.size_bytes().map_err(failed)? as usize;
+    let length = there.min(whole) / BLOCK_BYTES * BLOCK_BYTES;
+    let mut head = AlignedBuffer::zeroed(length);
+    storage.read_at(&mut head, 0).map_err(failed)?;
+    Ok(head)
 }
 
 /// What a file is that is none of ours.
@@ -84,15 +93,14 @@ pub struct Recovered {
 /// Judges the last transaction of several pages.
 pub fn recover(store: &Store, found: &Found) -> Result<Recovered> {
     let before = &found.anchor;
-    let blocks = commit_blocks(store)?;
-    check_is_newest(store, found, &blocks)?;
+    check_is_newest(store, found)?;
     let mut anchor = reopened(before);
     if !before.is_closed {
         // What a dead process wrote may be in the device's cache alone.
         if !mutant::is(Mutant::RecoveryUnflushed) {
             store.flush()?;
         }
-        let complete = newest_complete(store, before, blocks)?;
+        let complete = newest_complete(store, found)?;
         let mut voids = before.voids();
         if complete < before.reserved {
             voids.add(complete.next(), before.reserved);
@@ -128,16 +136,9 @@ pub fn reserved_above(reserved: Version) -> Version {
     Version((reserved.0 + RESERVED).min(Version::MAX.0 - 1)).max(reserved)
 }
 
-fn commit_blocks(store: &Store) -> Result<Vec<CommitBlock>> {
-    let mut blocks = Vec::new();
-    for place in 0..RING_BLOCKS {
-        blocks.extend(store.read_commit_block(place)?);
-    }
-    Ok(blocks)
-}
-
 /// I21: nothing in the file is of a version above H. Else a newer anchor was there, and is lost.
-fn check_is_newest(store: &Store, found: &Found, blocks: &[CommitBlock]) -> Result<()> {
+fn check_is_newest(store: &Store, found: &Found) -> Result<()> {
+    let blocks = &found.blocks;
     let reserved = found.anchor.reserved;
     let lost = |what: String| {
         let path = store.path().to_owned();
@@ -162,16 +163,14 @@ fn check_is_newest(store: &Store, found: &Found, blocks: &[CommitBlock]) -> Resu
 }
 
 /// M: the newest version with a commit block whose pages are all there.
-fn newest_complete(
-    store: &Store,
-    anchor: &Anchor,
-    mut blocks: Vec<CommitBlock>,
-) -> Result<Version> {
+fn newest_complete(store: &Store, found: &Found) -> Result<Version> {
+    let anchor = &found.anchor;
+    let mut blocks: Vec<&CommitBlock> = found.blocks.iter().collect();
     let voids = anchor.voids();
     blocks.retain(|block| block.version > anchor.settled && !voids.holds(block.version));
     blocks.sort_unstable_by_key(|block| block.version);
     let Some(newest) = blocks.pop() else { return Ok(anchor.settled) };
-    if mutant::is(Mutant::BlockUnchecked) || is_complete(store, &newest)? {
+    if mutant::is(Mutant::BlockUnchecked) || is_complete(store, newest)? {
         return Ok(newest.version);
     }
     // The one before was flushed before the newest was begun.
