@@ -235,7 +235,9 @@ impl Draft {
         let directory = (live * LIVE_BYTES + dead * DEAD_BYTES).max(1);
         let has_cell = cell_bytes == 0 || gaps.take_high(cell_bytes).is_some();
         let has_directory = has_cell && gaps.take_low(directory, 0).is_some();
-        has_directory && (spare == 0 || gaps.take_high(spare + LIVE_BYTES).is_some())
+        // The next transaction writes its directory beside this one.
+        let next = if self.kept.is_none() { live * LIVE_BYTES } else { 0 };
+        has_directory && (spare == 0 || gaps.take_high(spare + LIVE_BYTES + next).is_some())
     }
 
     /// Adds a cell as the `index`-th that lives. False: there is no room, and nothing is changed.
@@ -357,6 +359,11 @@ impl Draft {
     /// How many bytes the live cells take, with their places in one directory.
     pub fn live_bytes(&self) -> usize {
         (0..self.len()).map(|index| self.cell(index).bytes.len() + LIVE_BYTES).sum()
+    }
+
+    /// The page has a directory of an earlier transaction, whose cells stay where they are.
+    pub fn keeps_older(&self) -> bool {
+        self.kept.is_some()
     }
 
     /// All of a page that cells and directories may take.

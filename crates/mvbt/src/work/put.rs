@@ -58,8 +58,10 @@ impl Work {
         match &change.cells[..] {
             [] => Ok(draft.remove(change.from, change.to, least)),
             [cell] => {
-                // A page that was split lazily may use the room that is kept for this.
-                let grows = change.from == change.to && !draft.is_lazy;
+                // A page that was split lazily may use the room that is kept for this: the cells of
+                // its other half are still there. A fresh page has not kept them.
+                let is_crowded = draft.is_lazy && draft.keeps_older();
+                let grows = change.from == change.to && !is_crowded;
                 let spare = if grows { least.max(reserved * cell.len()) } else { least };
                 Ok(draft.replace(change.from, change.to, cell, spare))
             }
