@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
 use crate::cursor::Cursor;
 use crate::page::image::Image;
 use crate::page::overflow;
@@ -10,7 +13,7 @@ use crate::search::{self, PageRef, Probe, Source, TreeRef};
 use crate::shared::Shared;
 use crate::transaction::WriteTransaction;
 use crate::work::{self, META_WORDS};
-use crate::{PageNo, Result, TreeId, Version};
+use crate::{PageNo, Result, TreeId, Version, payload};
 
 /// How long a reader waits for a writer to have written a page.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
@@ -22,6 +25,8 @@ const LOOKS_WITHOUT_WRITER: u32 = 3;
 pub struct ReadTransaction {
     shared: Arc<Shared>,
     version: Version,
+    /// Trees that were asked for. A version has one root for each.
+    trees: Mutex<FxHashMap<TreeId, TreeRef>>,
 }
 
 impl ReadTransaction {
@@ -48,7 +53,8 @@ impl ReadTransaction {
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<ReadTransaction> {
         shared.board.check_user()?;
         let version = shared.readers.register();
-        let reader = ReadTransaction { shared: Arc::clone(shared), version };
+        let reader =
+            ReadTransaction { shared: Arc::clone(shared), version, trees: Mutex::default() };
         shared.catch_up()?;
         Ok(reader)
     }
@@ -82,11 +88,14 @@ pub trait Read {
 
     /// The payload at a key.
     fn get(&self, id: TreeId, key: i64) -> Result<Option<Vec<u8>>> {
-        let mut cursor = self.cursor(id)?;
-        match cursor.seek(self.source(), Probe::Integer(key))? {
-            true => cursor.payload(self.source()),
-            false => Ok(None),
+        let (tree, source, mut path) = (self.tree(id)?, self.source(), Vec::new());
+        if !search::descend(source, &tree, Probe::Integer(key), &mut path)? {
+            return Ok(None);
         }
+        let Some(step) = path.last() else { return Ok(None) };
+        let page = source.page(step.no)?;
+        let view = page.view()?;
+        payload::read(source, view.cell(step.index).content).map(Some)
     }
 
     /// How many cells the leaves of a tree have. Reads all pages of the tree, but long payloads.
@@ -119,6 +128,15 @@ impl Read for WriteTransaction {
 impl Read for ReadTransaction {
     fn source(&self) -> &dyn Source {
         self
+    }
+
+    fn tree(&self, id: TreeId) -> Result<TreeRef> {
+        if let Some(tree) = self.trees.lock().get(&id) {
+            return Ok(*tree);
+        }
+        let tree = work::tree(self, id)?;
+        self.trees.lock().insert(id, tree);
+        Ok(tree)
     }
 }
 

@@ -177,7 +177,13 @@ impl Work {
             return Ok(());
         }
         self.drafts.retain(|_, draft| draft.is_changed());
+        // Each change asks for some inner pages. If they are few, they stay.
+        let inner = self.drafts.values().filter(|draft| draft.height() > 0).count();
+        let stay = 2 * inner * self.store.page_bytes <= self.options.spill_bytes;
+        let inner = self.drafts.extract_if(|_, draft| stay && draft.height() > 0).collect();
         let finished = self.finish(true);
+        self.drafts = inner;
+        *self.spilled_read.get_mut() = None;
         self.store.write_pages(&finished.fresh)?;
         KillPoint::Written.reached();
         self.store.write_pages(&finished.pages)?;

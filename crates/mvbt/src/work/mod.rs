@@ -21,10 +21,12 @@ mod savepoint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::options::Options;
 use crate::page::draft::{Displaced, Draft};
+use crate::page::image::Image;
 use crate::page::overflow;
 use crate::ring::Expected;
 use crate::search::{PageRef, Source, TreeRef};
@@ -53,6 +55,8 @@ pub struct Work {
     raw_bytes: usize,
     /// Pages that were written before the commit.
     spilled: BTreeMap<PageNo, Expected>,
+    /// The one of them that was read last, since one was written.
+    spilled_read: Mutex<Option<Arc<Image>>>,
     /// Pages that this transaction has taken. Nobody else can reach them.
     fresh: FxHashSet<PageNo>,
     pool: Pool,
@@ -86,6 +90,7 @@ impl Work {
             raw: FxHashMap::default(),
             raw_bytes: 0,
             spilled: BTreeMap::new(),
+            spilled_read: Mutex::default(),
             fresh: FxHashSet::default(),
             pool,
             leads_to_fresh: false,
@@ -109,7 +114,7 @@ impl Work {
             let is_spilled = self.spilled.contains_key(&no);
             let image = match is_spilled {
                 // Its own directory counts for this transaction alone.
-                true => Arc::new(self.spilled_image(no)?),
+                true => self.spilled_image(no)?,
                 false => self.store.page(no)?,
             };
             let opened = Draft::open(&image, self.version, self.horizon);
@@ -141,10 +146,15 @@ impl Work {
         *self.changes.entry(tree).or_default() += 1;
     }
 
-    fn spilled_image(&self, no: PageNo) -> Result<crate::page::image::Image> {
+    fn spilled_image(&self, no: PageNo) -> Result<Arc<Image>> {
+        let mut last = self.spilled_read.lock();
+        if let Some(image) = last.as_ref().filter(|image| image.no == no) {
+            return Ok(Arc::clone(image));
+        }
         // This version is in no interval yet.
         let voids = self.store.voids.read();
-        crate::page::image::Image::read(self.store.read_raw(no)?, no, self.store.uuid, &voids)
+        let image = Image::read(self.store.read_raw(no)?, no, self.store.uuid, &voids)?;
+        Ok(Arc::clone(last.insert(Arc::new(image))))
     }
 
     fn fresh_draft(&mut self, tree: &TreeRef, height: u8) -> Result<PageNo> {
@@ -277,7 +287,7 @@ impl Source for Work {
             return Ok(PageRef::Draft(draft));
         }
         if self.spilled.contains_key(&no) {
-            return Ok(PageRef::Newest(Arc::new(self.spilled_image(no)?)));
+            return Ok(PageRef::Newest(self.spilled_image(no)?));
         }
         Ok(PageRef::Newest(self.store.page(no)?))
     }

@@ -140,6 +140,7 @@ impl Work {
             .filter(|&index| Slot::read(&page, index, self.store.uuid).as_ref().is_some_and(is_own))
             .collect();
         own.into_iter().for_each(|index| slot::clear(&mut page, index));
+        *self.spilled_read.get_mut() = None;
         self.store.write_pages(&[(no, page)].into())?;
         // A reader may have brought it into memory.
         self.store.forget(no);
