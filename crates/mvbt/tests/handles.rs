@@ -230,7 +230,8 @@ impl Episode {
 fn handles_see_what_others_commit_and_survive_their_deaths() {
     let seeds = std::env::var("ONEFLUSH_TEST_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let mut counts = [0; 4];
-    for seed in 0..seeds.unwrap_or(60) {
+    let from = std::env::var("ONEFLUSH_TEST_FROM").ok().and_then(|from| from.parse().ok());
+    for seed in from.unwrap_or(0)..seeds.unwrap_or(60) {
         let mut episode = Episode::begin(seed);
         episode.open_one();
         for number in 0..300 {

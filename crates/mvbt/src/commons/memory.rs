@@ -59,6 +59,9 @@ impl Memory {
             state.is_held[slot] = true;
             (slot, is_alone)
         };
+        if is_alone {
+            self.words.iter().for_each(|word| word.store(0, SeqCst));
+        }
         call(
             Arc::new(Member { memory: Arc::clone(self), slot, has_left: AtomicBool::new(false) }),
             is_alone,
