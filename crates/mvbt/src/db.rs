@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use oneflush_blocklog::{DirectFile, Storage, Uuid};
 use parking_lot::Mutex;
 
-use crate::anchor::Anchor;
+use crate::anchor::{self, Anchor};
 use crate::check::{Check, Order, Report};
+use crate::history::{self, History, Horizon};
 use crate::layout::{self, BLOCK_BYTES};
 use crate::options::Options;
 use crate::page::draft::Draft;
+use crate::reach;
 use crate::read::{Read, ReadTransaction};
 use crate::readers::Readers;
 use crate::recovery;
@@ -19,6 +22,9 @@ use crate::transaction::WriteTransaction;
 use crate::work::{self, Pool};
 use crate::writer::Writer;
 use crate::{Error, Result, TreeId, Version};
+
+/// A close tries so often to leave no page to nobody.
+const CLOSING_TRANSACTIONS: usize = 3;
 
 pub struct Database {
     pub(crate) store: Store,
@@ -68,6 +74,7 @@ impl Database {
             is_closed: true,
             voids: Vec::new(),
             pool: Vec::new(),
+            kept: Vec::new(),
         };
         let store = Store::new(storage, path, options.page_bytes, uuid, options.cache_bytes);
         store.prepare()?;
@@ -101,9 +108,10 @@ impl Database {
         let mut database = Database::with(store, options, recovered.anchor, recovered.current);
         // A page behind the last one is none that a close has left.
         let count = database.begin_read().page_count().unwrap_or(0);
-        let are_pages = before.pool.iter().all(|no| no.0 <= count);
+        let kept = before.kept.iter().map(|(no, _)| no);
+        let are_pages = before.pool.iter().chain(kept).all(|no| no.0 <= count);
         if before.is_closed && are_pages {
-            database.writer.get_mut().pool = Pool::of(before.pool);
+            database.writer.get_mut().pool = Pool::of(before.pool, before.kept);
         }
         Ok(database)
     }
@@ -124,6 +132,57 @@ impl Database {
         ReadTransaction::begin(self)
     }
 
+    /// The database as it was at a version: with the newest transaction up to it. Of numbers that
+    /// no transaction has had, the state is that of the version before.
+    pub fn begin_read_at(&self, version: Version) -> Result<ReadTransaction<'_>> {
+        let newest = self.begin_read();
+        let from = history::kept_from(&newest)?.unwrap_or(newest.version());
+        let kept = if version < from { None } else { ReadTransaction::begin_at(self, version) };
+        kept.ok_or(Error::NotKept { asked: version, from, to: newest.version() })
+    }
+
+    /// The database as it was at a time: with all transactions that were committed by then, and
+    /// none that came later. Where the history has no mark (at most one a second), it may lack
+    /// those of the last second before that time.
+    pub fn begin_read_at_time(&self, time: SystemTime) -> Result<ReadTransaction<'_>> {
+        let newest = self.begin_read();
+        let asked_ms = history::milliseconds(time);
+        let version = history::version_at(&newest, newest.version(), asked_ms)?;
+        let history = match version.map(|version| self.begin_read_at(version)) {
+            Some(Err(Error::NotKept { .. })) | None => self.history()?,
+            Some(begun) => return begun,
+        };
+        let first = history.marks.iter().find(|mark| mark.version >= history.from);
+        let from_ms = first.or(history.marks.last()).ok_or(Error::NoHistory)?.time_ms;
+        Err(Error::TimeNotKept { asked_ms, from_ms })
+    }
+
+    /// What can be read, and the times of it.
+    pub fn history(&self) -> Result<History> {
+        let newest = self.begin_read();
+        history::history(&newest, newest.version())
+    }
+
+    /// Gives up what is older than a version, in a transaction. Answers the oldest that is kept.
+    pub fn prune(&self, up_to: Version) -> Result<Version> {
+        let mut txn = self.begin_write()?;
+        let from = txn.change(|work| work.prune(up_to))?;
+        txn.commit()?;
+        Ok(from)
+    }
+
+    /// What a writer must keep: the least that a reader has, or that the file retains. Called with
+    /// the writer's lock. Readers of what was given up are refused before the others are counted.
+    pub(crate) fn horizon(&self) -> Result<Horizon> {
+        let newest = self.begin_read();
+        let kept = history::kept_from(&newest)?;
+        let limit = kept.unwrap_or(newest.version());
+        drop(newest);
+        self.readers.give_up_before(limit);
+        let version = self.readers.horizon().min(limit);
+        Ok(Horizon { version, kept })
+    }
+
     pub fn page_bytes(&self) -> usize {
         self.store.page_bytes
     }
@@ -140,29 +199,48 @@ impl Database {
     /// Looks at every page of the last committed version. `order` says how records are ordered.
     pub fn check(&self, order: Option<Order<'_>>) -> Result<Report> {
         let writer = self.writer.lock();
-        let reader = self.begin_read();
-        Check::run(&reader, order, writer.pool.all(), self.store.pages()?)
+        self.checked(order, &writer.pool, self.horizon()?)
+    }
+
+    fn checked(&self, order: Option<Order<'_>>, pool: &Pool, horizon: Horizon) -> Result<Report> {
+        let older = |pages| match horizon.version < self.readers.current() {
+            true => reach::reach(&self.store, horizon.version, pages),
+            false => (Vec::new(), Vec::new()),
+        };
+        Check::run(&self.begin_read(), order, pool.all(), older, self.store.pages()?)
     }
 
     /// Finds pages that belong to nobody, since a crash, and uses them again. Answers how many.
     /// Reads the whole database, and keeps writers out meanwhile.
     pub fn reclaim(&self) -> Result<u64> {
         let mut writer = self.writer.lock();
-        let reader = self.begin_read();
-        let report = Check::run(&reader, None, writer.pool.all(), self.store.pages()?)?;
-        // Pages of older readers would be taken for lost ones. A damaged tree hides pages.
-        let may = self.readers.horizon() == reader.version() && report.faults.is_empty();
-        let lost = if may { report.lost } else { Vec::new() };
+        let horizon = self.horizon()?;
+        let report = self.checked(None, &writer.pool, horizon)?;
+        // What readers have that began before the history is not looked at. A damaged tree hides
+        // pages.
+        let newest = self.readers.current();
+        if horizon.version < horizon.kept.unwrap_or(newest) || !report.faults.is_empty() {
+            return Ok(0);
+        }
+        let lost = report.lost;
         let count = lost.len() as u64;
+        // The newest version does not reach them.
+        writer.pool.add_freed(newest, report.unlisted);
         writer.pool.add(lost);
         Ok(count)
     }
 
     /// Puts free pages where the next opening finds them. Without it the next opening recovers.
     pub fn close(self) -> Result<()> {
-        let mut txn = self.begin_write()?;
-        txn.change(|work| work.deposit(true))?;
-        txn.commit()?;
+        // What the transaction itself frees may be too many pages for the anchor.
+        for _ in 0..CLOSING_TRANSACTIONS {
+            let mut txn = self.begin_write()?;
+            txn.change(|work| work.deposit(true))?;
+            txn.commit()?;
+            if self.writer.lock().pool.freed_count() <= anchor::KEPT_MAX {
+                break;
+            }
+        }
         self.writer.lock().close(&self.store)
     }
 }

@@ -20,7 +20,7 @@
 //! | what a transaction may do, and what it ends with | `transaction.rs`, `writer.rs` |
 //! | anchors, commit blocks, where they stand | `anchor.rs`, `ring.rs`, `layout.rs` |
 //! | what is done after a crash | `recovery.rs`, `scrub.rs` |
-//! | who may still read what | `readers.rs` |
+//! | who may still read what | `readers.rs`, `history.rs`, `garbage.rs` |
 //! | whether a database is sound | `check.rs` |
 
 mod anchor;
@@ -30,6 +30,8 @@ mod check;
 mod cursor;
 mod db;
 mod error;
+mod garbage;
+mod history;
 mod ids;
 mod layout;
 #[cfg(feature = "mutants")]
@@ -39,6 +41,7 @@ mod mutant;
 mod options;
 mod page;
 mod payload;
+mod reach;
 mod read;
 mod readers;
 mod recovery;
@@ -55,6 +58,7 @@ pub use check::{Order, Report};
 pub use cursor::Cursor;
 pub use db::Database;
 pub use error::{Error, Result};
+pub use history::{History, Mark, Retain};
 pub use ids::{PageNo, TreeId, Version};
 pub use options::Options;
 pub use read::{Read, ReadTransaction};

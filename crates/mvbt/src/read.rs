@@ -2,6 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::db::Database;
+use crate::history::{self, Retain};
 use crate::page::overflow;
 use crate::search::{PageRef, Probe, Source, TreeRef};
 use crate::transaction::WriteTransaction;
@@ -17,6 +18,12 @@ pub struct ReadTransaction<'db> {
 impl<'db> ReadTransaction<'db> {
     pub(crate) fn begin(database: &'db Database) -> ReadTransaction<'db> {
         ReadTransaction { database, version: database.readers.register() }
+    }
+
+    /// None: the version may be gone.
+    pub(crate) fn begin_at(database: &'db Database, version: Version) -> Option<Self> {
+        let is_there = database.readers.register_at(version);
+        is_there.then_some(ReadTransaction { database, version })
     }
 
     pub fn version(&self) -> Version {
@@ -58,6 +65,11 @@ pub trait Read {
 
     fn page_count(&self) -> Result<u64> {
         work::page_count(self.source())
+    }
+
+    /// What the file keeps for readers of older versions.
+    fn retain(&self) -> Result<Retain> {
+        Ok(history::settings(self.source())?.map_or(Retain::Off, |settings| settings.retain))
     }
 
     fn trees(&self) -> Result<Vec<TreeId>> {

@@ -9,6 +9,8 @@ use crate::Version;
 #[derive(Default)]
 struct State {
     current: Version,
+    /// What is older may be gone: a writer was told so.
+    given_up: Version,
     /// How many readers have each version.
     readers: BTreeMap<Version, usize>,
 }
@@ -24,6 +26,23 @@ impl Readers {
         let version = state.current;
         *state.readers.entry(version).or_default() += 1;
         version
+    }
+
+    /// Registers an older version. False: it may be gone, or is not committed.
+    pub fn register_at(&self, version: Version) -> bool {
+        let mut state = self.0.lock();
+        let is_there = state.given_up <= version && version <= state.current;
+        if is_there {
+            *state.readers.entry(version).or_default() += 1;
+        }
+        is_there
+    }
+
+    /// A writer will keep nothing older for readers that begin from now on. To be called before it
+    /// asks for the horizon.
+    pub fn give_up_before(&self, version: Version) {
+        let mut state = self.0.lock();
+        state.given_up = state.given_up.max(version);
     }
 
     pub fn unregister(&self, version: Version) {

@@ -64,6 +64,9 @@ pub trait Source {
     }
 }
 
+/// No way down is longer. One to an old version passes each height that a root has had since.
+const STEPS_MAX: usize = 4096;
+
 /// A page on the way down, and which cell was taken in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -142,6 +145,7 @@ pub fn descend_from(
         let page = source.page(no)?;
         let view = page.view()?;
         let is_right = page.tree() == tree.id && view.shape.is_record == tree.is_record;
+        let is_right = is_right && path.len() < STEPS_MAX;
         if !is_right || above.is_some_and(|above| view.height >= above) {
             return Err(Error::Damaged {
                 page: no,
@@ -160,7 +164,7 @@ pub fn descend_from(
         let (index, is_equal) = find(source, &view, probe, 1)?;
         let index = if is_equal { index } else { index - 1 };
         path.push(Step { no, index });
-        above = Some(view.height);
+        above = view.bound();
         no = view.cell(index).child;
     }
 }

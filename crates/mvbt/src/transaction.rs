@@ -3,6 +3,7 @@
 use parking_lot::MutexGuard;
 
 use crate::db::Database;
+use crate::history::Retain;
 use crate::search::{Compare, Probe, TreeRef};
 use crate::work::{self, Pool, Work};
 use crate::writer::Writer;
@@ -26,9 +27,11 @@ impl<'db> WriteTransaction<'db> {
         mut writer: MutexGuard<'db, Writer>,
     ) -> Result<WriteTransaction<'db>> {
         let version = writer.begin(&database.store)?;
+        let horizon = database.horizon()?;
+        let limit = database.options.reader_limit_pages;
+        writer.garbage.refuse_stale_reader(database.readers.current(), horizon, limit)?;
         let pool = std::mem::take(&mut writer.pool);
         let backup = pool.clone();
-        let horizon = database.readers.horizon();
         let work = Work::new(&database.store, &database.options, version, horizon, pool);
         Ok(WriteTransaction { database, writer, work: Some(work), backup, half_done: None })
     }
@@ -63,9 +66,13 @@ impl<'db> WriteTransaction<'db> {
 
     /// Durable when this returns.
     pub fn commit(mut self) -> Result<Version> {
+        let (clock, settled) = (self.database.options.clock, self.writer.settled());
+        let uncollected = std::mem::take(&mut self.writer.uncollected);
         let deposited = self.change(|work| {
             work.release(0);
-            work.deposit(false)
+            work.note_time(clock, settled)?;
+            work.deposit(false)?;
+            work.collect(uncollected)
         });
         if let Err(error) = deposited {
             self.undo()?;
@@ -73,9 +80,13 @@ impl<'db> WriteTransaction<'db> {
         }
         let Some(work) = self.work.take() else { return Err(Error::Poisoned) };
         let version = work.version;
+        // Its parts are shared as long as it is there.
+        self.backup = Pool::default();
         let committed = work.commit(self.writer.ring)?;
         self.writer.pool = committed.pool;
+        self.writer.uncollected = committed.uncollected;
         if committed.wrote {
+            self.writer.garbage.note(version, committed.freed as u64);
             self.writer.last = version;
             self.writer.ring += u64::from(committed.used_ring);
             self.database.readers.publish(version);
@@ -102,6 +113,11 @@ impl<'db> WriteTransaction<'db> {
             self.database.store.poison_all();
         }
         voided
+    }
+
+    /// From this transaction on, the file keeps so much for readers of older versions.
+    pub fn set_retain(&mut self, retain: Retain) -> Result<()> {
+        self.change(|work| work.set_retain(retain))
     }
 
     pub fn create_tree(&mut self, is_record: bool) -> Result<TreeId> {

@@ -1,10 +1,13 @@
 //! What a writer keeps from transaction to transaction, and the anchor of this opening.
 
+use std::collections::BTreeSet;
+
 use crate::anchor::{Anchor, VOIDS_MAX};
+use crate::garbage::Garbage;
 use crate::mutant::{self, Mutant};
 use crate::store::Store;
 use crate::work::Pool;
-use crate::{Error, Result, Version, recovery, scrub};
+use crate::{Error, PageNo, Result, Version, recovery, scrub};
 
 pub struct Writer {
     anchor: Anchor,
@@ -12,15 +15,32 @@ pub struct Writer {
     is_begun: bool,
     /// The last version that was given to a transaction.
     pub last: Version,
+    /// The last one that this opening has made void.
+    last_void: Version,
     /// Where the next commit block goes.
     pub ring: u64,
     pub pool: Pool,
+    /// What readers hold back.
+    pub garbage: Garbage,
+    /// Pages with cells that nobody may need any more. Empty where they are collected lazily.
+    pub uncollected: BTreeSet<PageNo>,
 }
 
 impl Writer {
     /// `anchor`: that of a new file, or the one that recovery asks for and that is not there yet.
     pub fn new(anchor: Anchor, current: Version) -> Writer {
-        Writer { anchor, is_begun: false, last: current, ring: 0, pool: Pool::default() }
+        let (pool, garbage, uncollected) = (Pool::default(), Garbage::default(), BTreeSet::new());
+        let last_void = Version(0);
+        Writer {
+            anchor,
+            is_begun: false,
+            last: current,
+            last_void,
+            ring: 0,
+            pool,
+            garbage,
+            uncollected,
+        }
     }
 
     /// The version of the next transaction. Before the first one of this opening, the anchor is
@@ -45,6 +65,11 @@ impl Writer {
         Ok(version)
     }
 
+    /// Versions above this one were all committed, up to the last one.
+    pub fn settled(&self) -> Version {
+        self.anchor.settled.max(self.last_void)
+    }
+
     /// The anchor after this one.
     fn following(&self) -> Anchor {
         Anchor { sequence: self.anchor.sequence + 1, ..self.anchor.clone() }
@@ -63,7 +88,7 @@ impl Writer {
 
     /// I13: the version never was.
     pub fn make_void(&mut self, store: &Store, version: Version) -> Result<()> {
-        self.last = version;
+        (self.last, self.last_void) = (version, version);
         // Readers may have read pages of it.
         store.forget_all();
         let mut voids = self.anchor.voids();
@@ -90,7 +115,9 @@ impl Writer {
 
     /// The last anchor: nothing has to be recovered.
     pub fn close(&mut self, store: &Store) -> Result<()> {
-        let (reserved, settled, pool) = (self.last, self.last, self.pool.left());
-        self.write(store, Anchor { reserved, settled, is_closed: true, pool, ..self.following() })
+        let (reserved, settled) = (self.last, self.last);
+        let (pool, kept) = self.pool.left();
+        let left = Anchor { pool, kept, ..self.following() };
+        self.write(store, Anchor { reserved, settled, is_closed: true, ..left })
     }
 }

@@ -38,12 +38,14 @@ pub enum Workload {
     Crashed,
     /// So many processes die that void directories are taken out of their pages.
     Scrubbed,
+    /// The file retains its last versions.
+    History,
     /// Anything of all these.
     Mixed,
 }
 
 impl Workload {
-    pub const ALL: [Workload; 16] = [
+    pub const ALL: [Workload; 17] = [
         Workload::Inserts,
         Workload::Updates,
         Workload::Deletes,
@@ -59,6 +61,7 @@ impl Workload {
         Workload::Killed,
         Workload::Crashed,
         Workload::Scrubbed,
+        Workload::History,
         Workload::Mixed,
     ];
 
@@ -79,6 +82,7 @@ impl Workload {
             Workload::Killed => "killed",
             Workload::Crashed => "crashed",
             Workload::Scrubbed => "scrubbed",
+            Workload::History => "history",
             Workload::Mixed => "mixed",
         }
     }

@@ -95,7 +95,8 @@ impl Image {
 
     fn live<'a>(&'a self, slot: &Slot) -> View<'a> {
         let places = Places::Stored(slot.live_places(&self.bytes));
-        View { page: &self.bytes, shape: slot.shape(), height: slot.height, places }
+        let (shape, height) = (slot.shape(), slot.height);
+        View { page: &self.bytes, shape, height, is_past: false, places }
     }
 
     /// Live and dead cells of a directory that this version sees, in key order.
@@ -108,7 +109,7 @@ impl Image {
         let places: Vec<u16> =
             slot.in_order(&self.bytes).into_iter().filter(sees).map(|(place, _)| place).collect();
         let places = Places::Listed(Cow::Owned(places));
-        View { page: &self.bytes, shape, height: slot.height, places }
+        View { page: &self.bytes, shape, height: slot.height, is_past: true, places }
     }
 }
 
@@ -118,6 +119,8 @@ pub struct View<'a> {
     page: &'a [u8],
     pub shape: Shape,
     pub height: u8,
+    /// It is put together from live and dead cells. Those of a root may have been of other heights.
+    pub is_past: bool,
     places: Places<'a>,
 }
 
@@ -129,7 +132,13 @@ enum Places<'a> {
 
 impl<'a> View<'a> {
     pub fn of(page: &'a [u8], shape: Shape, height: u8, places: &'a [u16]) -> View<'a> {
-        View { page, shape, height, places: Places::Listed(Cow::Borrowed(places)) }
+        let places = Places::Listed(Cow::Borrowed(places));
+        View { page, shape, height, is_past: false, places }
+    }
+
+    /// Children are lower than this. None: the page does not say.
+    pub fn bound(&self) -> Option<u8> {
+        (!self.is_past).then_some(self.height)
     }
 
     pub fn len(&self) -> usize {

@@ -10,16 +10,14 @@
 //! A close leaves a small pool in the anchor, and puts the rest into the tree of free pages. A
 //! crash loses the pool: its pages belong to nobody until a check finds them.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use rustc_hash::FxHashSet;
-
 use crate::anchor;
+use crate::bytes::{get_u48, push_u48};
+use crate::cursor::Cursor;
 use crate::mutant::{self, Mutant};
-use crate::search::Probe;
-use crate::work::catalog::{FREE_TREE, page_count};
-use crate::work::{CATALOG, Work};
+use crate::search::{Probe, TreeRef};
+use crate::work::Work;
+use crate::work::catalog::{CATALOG, FIRST_TREE, FREE_TREE, MARKS, page_count};
+use crate::work::pool::Freed;
 use crate::{Error, PageNo, Result, Version};
 
 /// So many pages are taken at once: a part of the database, within these.
@@ -32,84 +30,30 @@ const POOL_MIN: usize = 8;
 pub(super) const POOL_OF_SYSTEM: usize = 24;
 /// So many pages are in memory at most; more go to the tree of free pages.
 const POOL_MAX: usize = 4096;
+/// So many freed ones that somebody may still reach.
+const FREED_MAX: usize = 2048;
 
-/// Pages that a transaction has freed.
-#[derive(Clone, Debug, Default)]
-pub struct Freed {
-    pub version: Version,
-    pub pages: Vec<PageNo>,
+/// So many pages stand in a cell of those that are free from a version on.
+const KEPT_IN_A_CELL: usize = 16;
+/// A version may have so many of those cells.
+const KEPT_CELLS_BITS: u32 = 15;
+
+/// The key of a cell in the tree of free pages: pages that are free from a version on (H5). It is
+/// below zero, and the cells of older versions come first.
+fn kept_key(version: Version, index: u64) -> i64 {
+    i64::MIN + (version.0 << KEPT_CELLS_BITS | index) as i64
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct Pool {
-    /// The next is at the end.
-    fresh: Vec<PageNo>,
-    /// By earlier transactions, oldest first.
-    freed: VecDeque<Freed>,
-    /// By this one.
-    freed_now: Vec<PageNo>,
-    /// In the list of the newest commit block that was flushed. While a later transaction is in
-    /// flight, recovery may look at them to judge that block (I12).
-    held: Arc<FxHashSet<PageNo>>,
-    is_filling: bool,
+/// The version of such a key. None: it is a free page.
+pub fn version_of_key(key: i64) -> Option<Version> {
+    (key < 0).then(|| Version(key.wrapping_sub(i64::MIN) as u64 >> KEPT_CELLS_BITS))
 }
 
-impl Pool {
-    /// What the close before has left.
-    pub fn of(fresh: Vec<PageNo>) -> Pool {
-        Pool { fresh, ..Pool::default() }
-    }
-
-    /// What the next opening may have. Nobody reads any more.
-    pub fn left(&self) -> Vec<PageNo> {
-        self.all().take(anchor::POOL_MAX).collect()
-    }
-
-    /// All pages that nobody reaches, or that only older readers do.
-    pub fn all(&self) -> impl Iterator<Item = PageNo> {
-        let freed = self.freed.iter().flat_map(|freed| &freed.pages);
-        self.fresh.iter().chain(freed).copied()
-    }
-
-    /// The lowest is taken first, so that neighbours are written together.
-    pub fn add(&mut self, mut pages: Vec<PageNo>) {
-        pages.sort_unstable_by(|one, other| other.cmp(one));
-        self.fresh.splice(0..0, pages);
-    }
-
-    /// A page that this transaction makes for older readers alone.
-    pub fn free_later(&mut self, no: PageNo) {
-        self.freed_now.push(no);
-    }
-
-    /// The pool of the next transaction, after this one is durable. `listed`: the pages of its
-    /// commit block.
-    pub fn after_commit(mut self, version: Version, listed: Option<Vec<PageNo>>) -> Pool {
-        if let Some(listed) = listed.filter(|_| !mutant::is(Mutant::HeldReused)) {
-            self.held = Arc::new(listed.into_iter().collect());
-        }
-        let pages = std::mem::take(&mut self.freed_now);
-        if !pages.is_empty() {
-            self.freed.push_back(Freed { version, pages });
-        }
-        self
-    }
-
-    /// True if more than so many may be taken now. Called for each page that is taken.
-    fn has_more_than(&self, least: usize) -> bool {
-        self.fresh.iter().rev().filter(|no| !self.held.contains(no)).nth(least).is_some()
-    }
-
-    fn len(&self) -> usize {
-        self.fresh.len() + self.freed.iter().map(|freed| freed.pages.len()).sum::<usize>()
-    }
-
-    /// Makes those fresh that no reader reaches: all have begun at the version that freed them, or
-    /// later.
-    fn ripen(&mut self, horizon: Version) {
-        while self.freed.front().is_some_and(|freed| freed.version <= horizon) {
-            self.fresh.extend(self.freed.pop_front().into_iter().flat_map(|freed| freed.pages));
-        }
+/// The pages that a cell of the tree of free pages stands for.
+pub fn listed_pages(key: i64, payload: &[u8]) -> Vec<PageNo> {
+    match version_of_key(key) {
+        None => vec![PageNo(key as u64)],
+        Some(_) => payload.chunks_exact(6).map(|no| PageNo(get_u48(no, 0))).collect(),
     }
 }
 
@@ -120,10 +64,7 @@ impl Work<'_> {
         if self.edits_of_system == 0 {
             self.fill(POOL_MIN)?;
         }
-        let full = Error::Full { limit: self.options.pages_max };
-        let is_free = |no: &PageNo| !self.pool.held.contains(no);
-        let last = self.pool.fresh.iter().rposition(is_free).ok_or(full)?;
-        let no = self.pool.fresh.remove(last);
+        let no = self.pool.take().ok_or(Error::Full { limit: self.options.pages_max })?;
         let is_in_use = self.drafts.contains_key(&no) || self.raw.contains_key(&no);
         if no.0 <= FREE_TREE.root.0 || is_in_use || !self.fresh.insert(no) {
             return Err(Error::Damaged { page: no, what: "it is free, and in use" });
@@ -138,7 +79,7 @@ impl Work<'_> {
             return Ok(());
         }
         self.note_pool();
-        self.pool.ripen(self.horizon);
+        self.pool.ripen(self.horizon.version);
         if self.pool.has_more_than(least) {
             return Ok(());
         }
@@ -172,19 +113,33 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Takes the first pages out of the tree of free pages.
+    /// Takes the first pages out of the tree of free pages: first those that no reader reaches any
+    /// more, then those that were free.
     fn take_free(&mut self, most: usize, count: u64) -> Result<Vec<PageNo>> {
         let mut taken = Vec::new();
         while taken.len() < most {
-            let Some(key) = self.first_key(&FREE_TREE)? else { break };
-            if key <= FREE_TREE.root.0 as i64 || key as u64 > count {
+            let Some((key, payload)) = self.next_free()? else { break };
+            let pages = listed_pages(key, &payload);
+            if pages.iter().any(|no| no.0 <= FREE_TREE.root.0 || no.0 > count) {
                 let page = FREE_TREE.root;
                 return Err(Error::Damaged { page, what: "a free page is none of the pages" });
             }
             self.delete(&FREE_TREE, Probe::Integer(key))?;
-            taken.push(PageNo(key as u64));
+            taken.extend(pages);
         }
         Ok(taken)
+    }
+
+    fn next_free(&self) -> Result<Option<(i64, Vec<u8>)>> {
+        let mut cursor = Cursor::new(FREE_TREE);
+        cursor.first(self)?;
+        let is_kept = |version: Version| {
+            version > self.horizon.version && !mutant::is(Mutant::KeptPagesReused)
+        };
+        if cursor.integer_key(self)?.and_then(version_of_key).is_some_and(is_kept) {
+            cursor.seek(self, Probe::Integer(0))?;
+        }
+        Ok(cursor.integer_key(self)?.zip(cursor.payload(self)?))
     }
 
     /// The page will not be used after this transaction.
@@ -202,9 +157,9 @@ impl Work<'_> {
         let is_needed = self.spilled.contains_key(&no) && self.savepoint_count() > 0;
         if mutant::is(Mutant::FreedReused) || (!is_needed && self.fresh.remove(&no)) {
             self.spilled.remove(&no);
-            self.pool.fresh.push(no);
+            self.pool.give_back(no);
         } else {
-            self.pool.freed_now.push(no);
+            self.pool.free_later(no);
         }
     }
 
@@ -214,23 +169,45 @@ impl Work<'_> {
 
     /// Puts pages of the pool into the tree of free pages: all of them, or those that are too many.
     pub fn deposit(&mut self, all: bool) -> Result<()> {
-        let keep = if all { anchor::POOL_MAX } else { POOL_MAX };
-        self.pool.ripen(self.horizon);
-        if self.pool.len() <= keep {
-            return Ok(());
+        self.pool.ripen(self.horizon.version);
+        let (fresh_max, freed_max) = match all {
+            true => (anchor::POOL_MAX, anchor::KEPT_MAX),
+            false => (POOL_MAX, FREED_MAX),
+        };
+        for no in self.pool.take_surplus(fresh_max) {
+            self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
         }
-        while self.pool.fresh.len() > keep {
-            // All at once: to take them off the front one by one would move the others each time.
-            let many = self.pool.fresh.len() - keep;
-            for no in self.pool.fresh.drain(..many).collect::<Vec<_>>() {
-                self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
+        if self.pool.freed_count() > freed_max {
+            // Half of them, so that this is not to be done again soon.
+            while self.pool.freed_count() > freed_max / 2 {
+                let Some(freed) = self.pool.take_newest_freed() else { break };
+                self.deposit_freed(freed)?;
             }
         }
         Ok(())
     }
 
-    /// The catalog and the tree of free pages are never dropped.
-    pub(super) fn is_fixed(root: PageNo) -> bool {
-        root == CATALOG || root == FREE_TREE.root
+    /// Readers may still reach these, so the tree says from which version on they are free.
+    fn deposit_freed(&mut self, freed: Freed) -> Result<()> {
+        let (mut version, mut index) = (freed.version, 0);
+        for pages in freed.pages.chunks(KEPT_IN_A_CELL) {
+            let mut payload = Vec::with_capacity(6 * KEPT_IN_A_CELL);
+            pages.iter().for_each(|no| push_u48(&mut payload, no.0));
+            // A key that is taken: what is free from a later version on is so, too.
+            while self.has_key(&FREE_TREE, kept_key(version, index))? {
+                index += 1;
+                if index >> KEPT_CELLS_BITS > 0 {
+                    (version, index) = (version.next(), 0);
+                }
+            }
+            let key = kept_key(version, index);
+            self.insert(&FREE_TREE, Some(key), Probe::Integer(key), &payload)?;
+        }
+        Ok(())
+    }
+
+    /// The roots of the system's trees never move.
+    pub(super) fn is_fixed(tree: &TreeRef) -> bool {
+        tree.id < FIRST_TREE || tree.id == MARKS
     }
 }

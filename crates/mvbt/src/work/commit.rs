@@ -1,19 +1,24 @@
 //! Writing a transaction: its pages where they stand, and one flush.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
 use crate::mutant::{self, Mutant};
+use crate::page::draft::Draft;
 use crate::page::image::Image;
 use crate::ring::{CommitBlock, Expected, PAGES_MAX};
 use crate::work::Work;
-use crate::work::alloc::Pool;
+use crate::work::pool::Pool;
 use crate::{PageNo, Result};
 
 /// What became of a transaction.
 pub struct Committed {
     pub pool: Pool,
+    /// How many pages it has freed.
+    pub freed: usize,
+    /// Pages to be collected by the next one.
+    pub uncollected: BTreeSet<PageNo>,
     /// False: it had changed nothing, and no version was used.
     pub wrote: bool,
     /// A commit block was written.
@@ -29,6 +34,12 @@ struct Finished {
 }
 
 impl Work<'_> {
+    /// True if a commit would write something.
+    pub fn has_changes(&self) -> bool {
+        let is_changed = self.drafts.values().any(Draft::is_changed);
+        is_changed || !self.raw.is_empty() || self.has_spilled()
+    }
+
     /// True if pages of this transaction are in the file already.
     pub fn has_spilled(&self) -> bool {
         !self.spilled.is_empty()
@@ -39,7 +50,8 @@ impl Work<'_> {
         self.drafts.retain(|_, draft| draft.is_changed());
         let count = self.drafts.len() + self.raw.len();
         if count == 0 && self.spilled.is_empty() {
-            return Ok(Committed { pool: self.pool, wrote: false, used_ring: false });
+            let (pool, uncollected) = (self.pool, self.uncollected);
+            return Ok(Committed { pool, freed: 0, uncollected, wrote: false, used_ring: false });
         }
         let is_alone = self.spilled.is_empty() || mutant::is(Mutant::EarlyPagesForgotten);
         let is_single = count == 1 && self.fresh.is_empty() && is_alone;
@@ -69,8 +81,11 @@ impl Work<'_> {
             }
         }
         self.publish(finished)?;
+        let freed = self.pool.freed_now().len();
+        self.uncollected.retain(|no| !self.pool.freed_now().contains(no));
         let pool = self.pool.after_commit(version, listed);
-        Ok(Committed { pool, wrote: true, used_ring: !is_single })
+        let (uncollected, used_ring) = (self.uncollected, !is_single);
+        Ok(Committed { pool, freed, uncollected, wrote: true, used_ring })
     }
 
     fn finish(&mut self, is_multi: bool) -> Finished {
@@ -109,6 +124,7 @@ impl Work<'_> {
             return Ok(());
         }
         self.drafts.retain(|_, draft| draft.is_changed());
+        self.note_uncollected();
         let finished = self.finish(true);
         self.store.write_pages(&finished.pages)?;
         for no in finished.pages.keys() {

@@ -2,26 +2,34 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | where fresh pages come from, and where freed ones go | `alloc.rs` |
+//! | where fresh pages come from, and where freed ones go | `alloc.rs`, `pool.rs` |
 //! | putting cells into a page, and splitting it | `put.rs` |
+//! | sibling redistribution | `redistribute.rs` |
 //! | insert and delete | `edit.rs` |
 //! | the trees of the database, and its meta words | `catalog.rs` |
 //! | long payloads | `long.rs` |
+//! | what history is kept, and the times in it | `history.rs` |
 //! | what a savepoint keeps | `savepoint.rs` |
+//! | eager garbage collection | `collect.rs` |
 //! | writing all of it | `commit.rs` |
 
 mod alloc;
 mod catalog;
+mod collect;
 mod commit;
 mod edit;
+mod history;
 mod long;
+mod pool;
 mod put;
+mod redistribute;
 mod savepoint;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::history::Horizon;
 use crate::options::Options;
 use crate::page::draft::{Displaced, Draft};
 use crate::page::overflow;
@@ -30,20 +38,23 @@ use crate::search::{PageRef, Source, TreeRef};
 use crate::store::Store;
 use crate::{Error, PageNo, Result, TreeId, Version};
 
-pub use alloc::Pool;
+pub use alloc::listed_pages;
 pub use catalog::FREE_PAGES;
 pub use catalog::{
-    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, page_count,
-    tree, trees,
+    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, MARKS, META_WORDS, RETAIN_KEY, entry,
+    first_cells, meta, page_count, root_in, tree, trees,
 };
+pub use pool::Pool;
 use savepoint::Saved;
 
 pub struct Work<'a> {
     pub store: &'a Store,
     pub options: &'a Options,
     pub version: Version,
-    /// The oldest version that a reader may have.
-    pub horizon: Version,
+    /// What readers may have.
+    pub horizon: Horizon,
+    /// The database keeps a history, or may do so after this transaction.
+    may_have_marks: bool,
     drafts: FxHashMap<PageNo, Draft>,
     /// Overflow pages of this transaction, with their checksums.
     raw: FxHashMap<PageNo, (Box<[u8]>, u32)>,
@@ -53,6 +64,8 @@ pub struct Work<'a> {
     /// Pages that this transaction has taken. Nobody else can reach them.
     fresh: FxHashSet<PageNo>,
     pool: Pool,
+    /// Pages with cells that have ended. Empty where they are collected lazily.
+    uncollected: BTreeSet<PageNo>,
     /// Changes of the catalog or of the tree of free pages that are being made.
     edits_of_system: u32,
     trees: FxHashMap<TreeId, TreeRef>,
@@ -66,7 +79,7 @@ impl<'a> Work<'a> {
         store: &'a Store,
         options: &'a Options,
         version: Version,
-        horizon: Version,
+        horizon: Horizon,
         pool: Pool,
     ) -> Work<'a> {
         Work {
@@ -74,12 +87,14 @@ impl<'a> Work<'a> {
             options,
             version,
             horizon,
+            may_have_marks: horizon.kept.is_some(),
             drafts: FxHashMap::default(),
             raw: FxHashMap::default(),
             raw_bytes: 0,
             spilled: BTreeMap::new(),
             fresh: FxHashSet::default(),
             pool,
+            uncollected: BTreeSet::new(),
             edits_of_system: 0,
             trees: FxHashMap::default(),
             savepoints: Vec::new(),
@@ -102,7 +117,7 @@ impl<'a> Work<'a> {
                 true => std::sync::Arc::new(self.spilled_image(no)?),
                 false => self.store.page(no)?,
             };
-            let opened = Draft::open(&image, self.version, self.horizon);
+            let opened = Draft::open(&image, self.version, self.horizon_of(image.tree));
             if opened.displaced.is_some() && !is_root {
                 return Err(Error::Damaged {
                     page: no,
@@ -124,6 +139,14 @@ impl<'a> Work<'a> {
             self.note(no);
         }
         Ok(self.drafts.get_mut(&no).expect("it was put there"))
+    }
+
+    /// What readers may have of a tree. Free pages and times are read as they are now alone (H6).
+    fn horizon_of(&self, tree: TreeId) -> Horizon {
+        match tree {
+            FREE | MARKS => Horizon { version: self.version.previous(), kept: None },
+            _ => self.horizon,
+        }
     }
 
     fn spilled_image(&self, no: PageNo) -> Result<crate::page::image::Image> {
@@ -154,7 +177,7 @@ impl<'a> Work<'a> {
         }
         let root = self.store.page(tree.root)?;
         let has_changed = root.fallback().is_some_and(|slot| slot.height != root.active().height);
-        if has_changed && self.horizon < root.active().version {
+        if has_changed && self.horizon_of(tree.id).version < root.active().version {
             self.draft_of(tree.root, true)?;
         }
         Ok(())
