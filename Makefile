@@ -14,7 +14,7 @@ endif
 RELEASE := target/release
 STAGES := lint build units model tsan clients compat bare guest suite-subset
 # Features that only tests have: broken variants and places to die at. One set for all test programs, so that nothing is compiled twice.
-CHECKED := oneflush-crashlab/mutants,oneflush-vfs/kill-points
+CHECKED := oneflush-crashlab/mutants,oneflush-mvbt/kill-points,oneflush-vfs/kill-points
 # Where one crate is built alone, `oneflush-trace` stands beside it: the features of what build scripts need are then those of the whole
 # workspace, and SQLite is not compiled once more.
 BESIDE := -p oneflush-trace

@@ -54,6 +54,8 @@ mod error;
 pub mod group;
 mod head;
 mod header;
+#[doc(hidden)]
+pub mod kill_point;
 mod layout;
 mod log;
 #[cfg(not(feature = "mutants"))]
@@ -62,6 +64,8 @@ mod mutant;
 pub mod mutant;
 pub mod page_cache;
 mod record;
+#[doc(hidden)]
+pub mod record_lock;
 mod scan;
 mod storage;
 mod varint;

@@ -12,6 +12,7 @@ mod identify;
 mod layout;
 mod library;
 mod manual;
+mod mvbt;
 mod output;
 mod probe;
 mod progress;
@@ -60,6 +61,8 @@ enum Command {
     Crash(Box<crash::Options>),
     /// Find the SQLite transactions in a trace of block I/O: what each cost, and why
     Identify(identify::Options),
+    /// Look into databases of the engine mvbt: check them, show what is in them
+    Mvbt(mvbt::Options),
     /// Say what a directory's file system and device can do
     Probe(probe::Options),
     /// Leave one plain database file of a database that a strategy with a log was using when it was
@@ -130,6 +133,7 @@ fn main() -> ExitCode {
         Command::Convert(options) => convert::main(&options),
         Command::Crash(options) => crash::main(&options),
         Command::Identify(options) => identify::main(&options),
+        Command::Mvbt(options) => mvbt::main(&options),
         Command::Probe(options) => probe::main(&options),
         Command::Recover(options) => recover::main(&options),
         Command::Report(options) => report::main(&options),

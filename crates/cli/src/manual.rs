@@ -46,13 +46,19 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     fs::create_dir_all(&options.dir).map_err(|error| unwritable(&options.dir, error))?;
     let mut program = crate::shown().disable_help_subcommand(true);
     program.build();
-    for command in std::iter::once(&program).chain(program.get_subcommands()) {
+    for command in all(&program) {
         let (name, page) = page(&program, command, &date).map_err(Failure::failed)?;
         let path = options.dir.join(name);
         fs::write(&path, page).map_err(|error| unwritable(&path, error))?;
         output::print(&format!("{}\n", path.display()))?;
     }
     Ok(())
+}
+
+/// The program, its commands, and theirs.
+fn all(program: &Command) -> impl Iterator<Item = &Command> {
+    let with_own = |one| std::iter::once(one).chain(Command::get_subcommands(one));
+    std::iter::once(program).chain(program.get_subcommands().flat_map(with_own))
 }
 
 /// Of the last change, `YYYY-MM-DD`. Without it a page has no date: the day of the build would give

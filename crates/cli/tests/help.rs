@@ -22,4 +22,8 @@ fn no_help_has_a_line_over_80_columns() {
         help(&[command, "--help"]);
         help(&[command, "-h"]);
     }
+    for command in ["check", "dump"] {
+        help(&["mvbt", command, "--help"]);
+        help(&["mvbt", command, "-h"]);
+    }
 }

@@ -61,10 +61,20 @@ fn the_program_and_each_command_have_a_page_with_every_option_and_example_of_the
     let main = words(&shown(&folder.join("oneflush.1")));
     let mut checked = 0;
     let mut names = BTreeSet::from(["oneflush.1".to_owned()]);
+    // A command's own commands have pages, too; its page leads there.
+    let mut paths: Vec<(String, Vec<&str>)> = Vec::new();
     for command in &all {
-        names.insert(format!("oneflush-{command}.1"));
         assert!(main.contains(&format!("oneflush-{command}(1)")), "{command} in {main}");
-        let text = help(&[command, "--help"]);
+        paths.push((command.clone(), vec![command]));
+    }
+    let own = commands(&help(&["mvbt", "--help"]));
+    for command in own.iter().filter(|name| *name != "help") {
+        paths.push((format!("mvbt-{command}"), vec!["mvbt", command]));
+    }
+    assert!(paths.len() == all.len() + 2, "{paths:?}");
+    for (command, path) in &paths {
+        names.insert(format!("oneflush-{command}.1"));
+        let text = help(&[&path[..], &["--help"]].concat());
         let page = words(&shown(&folder.join(format!("oneflush-{command}.1"))));
         assert!(page.contains("January 2, 2026") || page.contains("2026-01-02"), "{page}");
         let options = options(&text);
@@ -74,7 +84,7 @@ fn the_program_and_each_command_have_a_page_with_every_option_and_example_of_the
         }
         // What stands below the options: examples, with their explanations, and notes. The short
         // help has no empty lines between options.
-        let short = help(&[command, "-h"]);
+        let short = help(&[&path[..], &["-h"]].concat());
         let blocks: Vec<&str> = short.trim_end().split("\n\n").collect();
         let is_of_options = |block: &&str| block.lines().any(|l| l.trim_start().starts_with('-'));
         let last = blocks.iter().rposition(is_of_options).expect("options");

@@ -137,6 +137,7 @@ fn is_a_moment(op: &Op) -> bool {
         | Op::SyncDirFailed
         | Op::Mark(Mark::Begun { .. } | Mark::Together { .. }) => false,
         Op::Mark(Mark::Acknowledged { promised, .. }) => *promised,
+        Op::Mark(Mark::RolledBack { .. }) => true,
         Op::Create { .. }
         | Op::Write { .. }
         | Op::Truncate { .. }
@@ -154,7 +155,7 @@ fn is_sync(op: Option<&Op>) -> bool {
             Op::Sync { .. }
                 | Op::SyncDir { .. }
                 | Op::Atomic { .. }
-                | Op::Mark(Mark::Acknowledged { .. })
+                | Op::Mark(Mark::Acknowledged { .. } | Mark::RolledBack { .. })
         )
     )
 }

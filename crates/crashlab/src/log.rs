@@ -71,6 +71,8 @@ pub enum Mark {
     Begun { file: usize, order: u32, digest: u64 },
     /// COMMIT has returned. `promised`: the setting makes the commit durable.
     Acknowledged { file: usize, order: u32, digest: u64, promised: bool },
+    /// A transaction that was begun was rolled back: it is not there after a crash any more.
+    RolledBack { file: usize, order: u32, digest: u64 },
     /// One transaction makes these orders of the databases 0 and 1: both or none.
     Together { orders: [u32; 2] },
 }

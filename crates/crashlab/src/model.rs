@@ -220,6 +220,9 @@ impl Allowed {
                 });
             }
             Mark::Acknowledged { promised: false, .. } => {}
+            Mark::RolledBack { file, order, digest } => {
+                self.files[file].retain(|may| *may != Found { order, digest });
+            }
             Mark::Together { orders } => self.together.push(orders),
         }
     }

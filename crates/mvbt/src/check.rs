@@ -19,8 +19,11 @@ pub struct Report {
     pub faults: Vec<String>,
     /// Of the database, without anchors and commit blocks.
     pub pages: u64,
+    /// Pages of trees, with catalog and tree of free pages.
     pub tree_pages: u64,
+    /// Pages of long payloads and records.
     pub overflow_pages: u64,
+    /// Pages that can be used again.
     pub free_pages: u64,
     /// Pages that belong to nobody. A crash leaves some; they are lost room, and no fault.
     pub lost: Vec<PageNo>,
@@ -216,13 +219,13 @@ impl<'a> Check<'a> {
         if content.overflow.is_none() {
             return;
         }
-        let mut pages = Vec::new();
-        let read = payload::each(self.source, content, |no, _| pages.push(no));
-        for page in pages {
-            if self.reach(page, &format!("of a long payload in page {no}")) {
-                self.report.overflow_pages += 1;
-            }
-        }
+        let source = self.source;
+        // Behind a page that others reach, so many cells could share a chain, and all walk it.
+        let read = payload::each_until(source, content, |page, _| {
+            let is_new = self.reach(page, &format!("of a long payload in page {no}"));
+            self.report.overflow_pages += u64::from(is_new);
+            is_new
+        });
         if let Err(error) = read {
             self.fault(format!("page {no}: {error}"));
         }
@@ -241,7 +244,7 @@ impl<'a> Check<'a> {
     }
 
     fn listed_as_free(&self, listed: &mut Vec<PageNo>) -> Result<()> {
-        let mut cursor = Cursor::new(FREE_TREE);
+        let mut cursor = Cursor::new(self.source, FREE_TREE);
         cursor.seek(self.source, Probe::First)?;
         while let Some(key) = cursor.integer_key(self.source)? {
             let payload = cursor.payload(self.source)?.unwrap_or_default();

@@ -1,55 +1,104 @@
-//! A place in a tree. It holds no page: each step reads what it needs. After a change by its
-//! transaction a cursor says so, and has to seek again.
+//! A place in a tree. It holds no page: each step reads what it needs. After a change of its tree a
+//! cursor says so, and has to seek again, or to be restored (`restore.rs`).
 
-use crate::payload;
+use crate::payload::{self, Walk};
+use crate::restore::{Key, Restored};
 use crate::search::{self, Probe, Source, Step, TreeRef};
 use crate::{Error, PageNo, Result};
 
+/// A place in a tree: on a cell, or on none. Each call gets the source for which it was made.
 pub struct Cursor {
     tree: TreeRef,
     path: Vec<Step>,
     /// False: before the first cell, behind the last one, or nowhere yet.
     is_on_cell: bool,
-    /// Of the source, when the cursor was placed.
+    /// Of the tree in the source, when the cursor was placed.
     changes: u64,
+    /// What `save` has kept, until the cursor moves.
+    pub(crate) saved: Option<Key>,
+    /// On its own cell, or beside it since it was restored.
+    pub(crate) stands: Restored,
+    /// The overflow pages of the cell's payload, as far as they were read.
+    walk: Walk,
+    /// So many leaves it has gone forward since then, and back if this is negative.
+    leaves: i64,
+    /// So many can be there.
+    leaves_max: u64,
 }
 
 impl Cursor {
-    pub fn new(tree: TreeRef) -> Cursor {
-        Cursor { tree, path: Vec::new(), is_on_cell: false, changes: 0 }
+    pub(crate) fn new(source: &dyn Source, tree: TreeRef) -> Cursor {
+        Cursor {
+            tree,
+            path: Vec::new(),
+            is_on_cell: false,
+            changes: source.changes(tree.id),
+            saved: None,
+            stands: Restored::Same,
+            walk: Walk::default(),
+            leaves: 0,
+            leaves_max: 0,
+        }
     }
 
+    /// The tree, with the root that it had when the cursor was placed.
     pub fn tree(&self) -> &TreeRef {
         &self.tree
     }
 
+    /// False: before the first cell, behind the last one, or nowhere yet.
     pub fn is_on_cell(&self) -> bool {
         self.is_on_cell
     }
 
     /// Goes to the first cell that is not less. True: it is what is sought.
     pub fn seek(&mut self, source: &dyn Source, probe: Probe<'_>) -> Result<bool> {
-        self.is_on_cell = false;
-        self.changes = source.changes();
+        self.leave(source)?;
         let is_found = search::descend(source, &self.tree, probe, &mut self.path)?;
         self.settle_forward(source)?;
         Ok(is_found)
     }
 
+    /// To the first cell, if there is one.
     pub fn first(&mut self, source: &dyn Source) -> Result<()> {
         self.seek(source, Probe::First).map(drop)
     }
 
+    /// To the last cell, if there is one.
     pub fn last(&mut self, source: &dyn Source) -> Result<()> {
-        self.is_on_cell = false;
-        self.changes = source.changes();
+        self.leave(source)?;
         search::descend(source, &self.tree, Probe::Last, &mut self.path)?;
         self.is_on_cell = true;
         self.previous(source)
     }
 
+    /// From now on the cursor stands on no cell of the tree as it is now.
+    fn leave(&mut self, source: &dyn Source) -> Result<()> {
+        self.is_on_cell = false;
+        self.leaves = 0;
+        self.stay();
+        if !self.is_current(source) {
+            // Its root may have moved.
+            self.tree = source.tree(&self.tree)?;
+            self.changes = source.changes(self.tree.id);
+        }
+        Ok(())
+    }
+
+    /// Forgets what is true of the cell alone on which the cursor stands, or stood.
+    fn stay(&mut self) {
+        (self.saved, self.stands) = (None, Restored::Same);
+        self.walk.clear();
+    }
+
+    /// To the next cell. Behind the last one the cursor stands on no cell.
     pub fn next(&mut self, source: &dyn Source) -> Result<()> {
         self.step(source)?;
+        let is_there = self.stands == Restored::Next;
+        self.stay();
+        if is_there {
+            return Ok(());
+        }
         if let Some(step) = self.path.last_mut().filter(|_| self.is_on_cell) {
             step.index += 1;
             self.settle_forward(source)?;
@@ -57,14 +106,17 @@ impl Cursor {
         Ok(())
     }
 
+    /// To the cell before. Before the first one the cursor stands on no cell.
     pub fn previous(&mut self, source: &dyn Source) -> Result<()> {
-        if self.step(source)?.is_none() {
+        let is_there = self.step(source)?.is_none() || self.stands == Restored::Previous;
+        self.stay();
+        if is_there {
             return Ok(());
         }
+        self.is_on_cell = false;
         while let Some(step) = self.path.last_mut() {
             if step.index > 0 {
                 step.index -= 1;
-                self.is_on_cell = false;
                 self.go_down(source, Probe::Last)?;
                 let step = *self.path.last().expect("the way ends in a leaf");
                 self.is_on_cell = step.index < source.page(step.no)?.view()?.len();
@@ -72,7 +124,6 @@ impl Cursor {
             }
             self.path.pop();
         }
-        self.is_on_cell = false;
         Ok(())
     }
 
@@ -109,6 +160,7 @@ impl Cursor {
             }
             (view.cell(step.index).child, view.bound())
         };
+        self.count_leaf(source, child, if matches!(probe, Probe::Last) { -1 } else { 1 })?;
         search::descend_from(source, &self.tree, child, above, probe, &mut self.path)?;
         if let (Probe::Last, Some(step)) = (probe, self.path.last_mut()) {
             step.index = step.index.saturating_sub(1);
@@ -116,13 +168,37 @@ impl Cursor {
         Ok(())
     }
 
-    fn step(&self, source: &dyn Source) -> Result<Option<Step>> {
-        if self.is_on_cell && self.changes != source.changes() {
+    /// A page that is reached by many ways would be passed as often: in a tree of height h whose
+    /// pages are all so, more than 2^h times.
+    fn count_leaf(&mut self, source: &dyn Source, child: PageNo, by: i64) -> Result<()> {
+        self.leaves += by;
+        if self.leaves.unsigned_abs() > self.leaves_max {
+            self.leaves_max = source.pages()?;
+            if self.leaves.unsigned_abs() > self.leaves_max {
+                return Err(Error::ReachedTwice { page: child });
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the tree has not changed since the cursor was placed.
+    pub(crate) fn is_current(&self, source: &dyn Source) -> bool {
+        self.changes == source.changes(self.tree.id)
+    }
+
+    /// The leaf and the place in it, if the cursor stands on a cell.
+    pub(crate) fn step(&self, source: &dyn Source) -> Result<Option<Step>> {
+        if self.is_on_cell && !self.is_current(source) {
             return Err(Error::Misuse {
-                what: "the tree has changed under the cursor; seek again",
+                what: "the tree has changed under the cursor; seek again, or restore it",
             });
         }
         Ok(self.path.last().copied().filter(|_| self.is_on_cell))
+    }
+
+    /// The way from the root to the cell.
+    pub(crate) fn path(&self) -> &[Step] {
+        &self.path
     }
 
     /// The leaf and the place in it.
@@ -130,11 +206,13 @@ impl Cursor {
         self.path.last().filter(|_| self.is_on_cell).map(|step| (step.no, step.index))
     }
 
+    /// None: the cursor stands on no cell. In a record tree it is 0.
     pub fn integer_key(&self, source: &dyn Source) -> Result<Option<i64>> {
         let Some(step) = self.step(source)? else { return Ok(None) };
         Ok(Some(source.page(step.no)?.view()?.integer_key(step.index)))
     }
 
+    /// In bytes. None: the cursor stands on no cell.
     pub fn payload_length(&self, source: &dyn Source) -> Result<Option<u64>> {
         let Some(step) = self.step(source)? else { return Ok(None) };
         Ok(Some(source.page(step.no)?.view()?.cell(step.index).content.length))
@@ -148,11 +226,43 @@ impl Cursor {
         payload::read(source, view.cell(step.index).content).map(Some)
     }
 
-    pub fn payload_part(&self, source: &dyn Source, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    /// Calls with all of the payload, or with the record. It is copied only if it is long. None:
+    /// the cursor stands on no cell.
+    pub fn with_payload<R>(
+        &self,
+        source: &dyn Source,
+        call: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let Some(step) = self.step(source)? else { return Ok(None) };
+        let page = source.page(step.no)?;
+        let view = page.view()?;
+        search::with_content(source, view.cell(step.index).content, call).map(Some)
+    }
+
+    /// Fills the buffer with the payload's bytes from `offset` on. The cursor notes the overflow
+    /// pages that it has come by, so all parts in order cost one walk through them. `Misuse`: the
+    /// part ends behind the payload, or the cursor stands on no cell.
+    pub fn payload_part(
+        &mut self,
+        source: &dyn Source,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<()> {
         let step =
             self.step(source)?.ok_or(Error::Misuse { what: "the cursor stands on no cell" })?;
         let page = source.page(step.no)?;
         let view = page.view()?;
-        payload::read_part(source, view.cell(step.index).content, offset, buffer)
+        payload::read_part(source, view.cell(step.index).content, offset, buffer, &mut self.walk)
+    }
+
+    /// About how many cells the tree has, from those of the pages between root and cursor. On no
+    /// cell: 0.
+    pub fn estimate(&self, source: &dyn Source) -> Result<u64> {
+        if self.step(source)?.is_none() {
+            return Ok(0);
+        }
+        self.path.iter().try_fold(1_u64, |cells, step| {
+            Ok(cells.saturating_mul(source.page(step.no)?.view()?.len() as u64))
+        })
     }
 }

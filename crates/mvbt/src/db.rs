@@ -2,150 +2,132 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use oneflush_blocklog::{DirectFile, Storage, Uuid};
-use parking_lot::Mutex;
+use oneflush_blocklog::Storage;
 
-use crate::anchor::{self, Anchor};
+use crate::backup::Backup;
 use crate::check::{Check, Order, Report};
+use crate::commons::Then;
+use crate::commons::memory::Memory;
 use crate::history::{self, History, Horizon};
-use crate::layout::{self, BLOCK_BYTES};
 use crate::options::Options;
-use crate::page::draft::Draft;
 use crate::reach;
 use crate::read::{Read, ReadTransaction};
-use crate::readers::Readers;
-use crate::recovery;
-use crate::store::{Counters, Store};
+use crate::shared::Shared;
+use crate::store::Counters;
 use crate::transaction::WriteTransaction;
-use crate::work::{self, Pool};
-use crate::writer::Writer;
-use crate::{Error, Result, TreeId, Version};
+use crate::writer_lock::{Wait, WriterGuard, WriterLock};
+use crate::{Error, PageNo, Result, Version, closing, opening};
 
-/// A close tries so often to leave no page to nobody.
-const CLOSING_TRANSACTIONS: usize = 3;
-
+/// An open file, which other processes may use at the same time. Its transactions keep it open when
+/// this is dropped.
 pub struct Database {
-    pub(crate) store: Store,
-    pub(crate) options: Options,
-    pub(crate) readers: Readers,
-    pub(crate) writer: Mutex<Writer>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Database {
     /// Makes a new database in a file that must not exist.
     pub fn create(path: &Path, options: Options) -> Result<Database> {
-        let failed = |source| open_failed(path, "create it", source);
-        let file = DirectFile::open(path, true).map_err(failed)?;
-        let made = Database::create_on(Arc::new(file), path.to_owned(), options).and_then(|made| {
-            oneflush_blocklog::sync_directory(path)
-                .map_err(|source| open_failed(path, "sync its directory", source))?;
-            Ok(made)
-        });
-        // Nobody has seen the file that this call made.
-        made.inspect_err(|_| drop(std::fs::remove_file(path)))
+        opening::create(path, &options)?;
+        Database::open(path, options)
     }
 
+    /// Opens a database. Processes that use it share a file of memory beside it, `NAME-shm`.
     pub fn open(path: &Path, options: Options) -> Result<Database> {
-        let file =
-            DirectFile::open(path, false).map_err(|source| open_failed(path, "open it", source))?;
-        Database::open_on(Arc::new(file), path.to_owned(), options)
+        opening::open(path, options).map(|shared| Database { shared })
     }
 
-    /// The same on any storage. What it holds is overwritten.
+    /// Makes a new database on any storage. What it holds is overwritten.
     pub fn create_on(
         storage: Arc<dyn Storage>,
         path: PathBuf,
         options: Options,
     ) -> Result<Database> {
-        if !layout::is_page_size(options.page_bytes) {
-            return Err(Error::PageSize { bytes: options.page_bytes });
-        }
-        let uuid = Uuid::random().map_err(|source| open_failed(&path, "draw a UUID", source))?;
-        let first = Version(1);
-        let anchor = Anchor {
-            page_bytes: options.page_bytes,
-            uuid,
-            sequence: 0,
-            opening: 0,
-            reserved: first,
-            settled: first,
-            is_closed: true,
-            voids: Vec::new(),
-            pool: Vec::new(),
-            kept: Vec::new(),
-        };
-        let store = Store::new(storage, path, options.page_bytes, uuid, options.cache_bytes);
-        store.prepare()?;
-        let roots = [(work::CATALOG, TreeId(0)), (work::FREE_PAGES, work::FREE)];
-        for (no, tree) in roots {
-            let mut draft = Draft::fresh(options.page_bytes, no, tree, false, 0, first);
-            if no == work::CATALOG {
-                for (index, cell) in work::first_cells(first, roots.len() as u64).iter().enumerate()
-                {
-                    assert!(draft.insert(index, cell, 0), "an empty page has room");
-                }
-            }
-            let (bytes, _) = draft.finish(first, false, uuid);
-            store.write_pages(&[(no, bytes)].into())?;
-        }
-        store.flush()?;
-        // Now there is something that the anchor stands for.
-        store.write_anchor(&anchor)?;
-        Ok(Database::with(store, options, anchor, first))
+        opening::format(Arc::clone(&storage), path.clone(), &options)?;
+        Database::open_on(storage, path, options)
     }
 
+    /// Opens a database on any storage, which nobody else uses.
     pub fn open_on(storage: Arc<dyn Storage>, path: PathBuf, options: Options) -> Result<Database> {
-        let before = recovery::newest_anchor(&*storage, &path)?;
-        if storage.alignment_bytes() > BLOCK_BYTES {
-            return Err(Error::PageSize { bytes: storage.alignment_bytes() });
+        Database::join_on(storage, path, options, &Memory::new())
+    }
+
+    /// The same beside other handles of this process, which are given the same memory.
+    #[doc(hidden)]
+    pub fn join_on(
+        storage: Arc<dyn Storage>,
+        path: PathBuf,
+        options: Options,
+        memory: &Arc<Memory>,
+    ) -> Result<Database> {
+        let joined = memory
+            .join(|commons, is_alone| opening::join(storage, path, options, commons, is_alone));
+        joined.map(|shared| Database { shared })
+    }
+
+    fn writer(&self, wait: Wait) -> Result<WriterGuard> {
+        WriterLock::take(&self.shared, wait)
+    }
+
+    fn begin(&self, wait: Wait) -> Result<WriteTransaction> {
+        self.check_writable()?;
+        let limit = self.shared.options.reader_limit_pages;
+        WriteTransaction::begin(self.writer(wait)?, Some(limit))
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.shared.options.read_only {
+            true => Err(Error::ReadOnly { path: self.shared.store.path().to_owned() }),
+            false => Ok(()),
         }
-        let (page_bytes, cache) = (before.page_bytes, options.cache_bytes);
-        let store = Store::new(storage, path, page_bytes, before.uuid, cache);
-        let recovered = recovery::recover(&store, &before)?;
-        *store.voids.write() = recovered.anchor.voids();
-        let mut database = Database::with(store, options, recovered.anchor, recovered.current);
-        // A page behind the last one is none that a close has left.
-        let count = database.begin_read().page_count().unwrap_or(0);
-        let kept = before.kept.iter().map(|(no, _)| no);
-        let are_pages = before.pool.iter().chain(kept).all(|no| no.0 <= count);
-        if before.is_closed && are_pages {
-            database.writer.get_mut().pool = Pool::of(before.pool, before.kept);
-        }
-        Ok(database)
     }
 
-    fn with(store: Store, options: Options, anchor: Anchor, current: Version) -> Database {
-        let readers = Readers::default();
-        readers.publish(current);
-        let writer = Mutex::new(Writer::new(anchor, current));
-        Database { store, options, readers, writer }
+    /// Waits for another transaction that writes, in this process or another one. `Busy`: the
+    /// calling thread has one itself. `ReadOnly`: the database was opened so.
+    pub fn begin_write(&self) -> Result<WriteTransaction> {
+        self.begin(Wait::ForEver)
     }
 
-    /// Waits for the writer before.
-    pub fn begin_write(&self) -> Result<WriteTransaction<'_>> {
-        WriteTransaction::begin(self, self.writer.lock())
+    /// `Busy`, at once: a transaction writes.
+    pub fn try_begin_write(&self) -> Result<WriteTransaction> {
+        self.begin(Wait::Not)
     }
 
-    pub fn begin_read(&self) -> ReadTransaction<'_> {
-        ReadTransaction::begin(self)
+    /// `Busy`: after this time another transaction still writes, or the calling thread has one
+    /// itself.
+    pub fn begin_write_within(&self, time: Duration) -> Result<WriteTransaction> {
+        let wait = Instant::now().checked_add(time).map_or(Wait::ForEver, Wait::Until);
+        self.begin(wait)
+    }
+
+    /// The last committed version, for as long as this lives. Does not wait for a writer.
+    pub fn begin_read(&self) -> Result<ReadTransaction> {
+        ReadTransaction::begin(&self.shared)
     }
 
     /// The database as it was at a version: with the newest transaction up to it. Of numbers that
-    /// no transaction has had, the state is that of the version before.
-    pub fn begin_read_at(&self, version: Version) -> Result<ReadTransaction<'_>> {
-        let newest = self.begin_read();
+    /// no transaction has had, the state is that of the version before. `NotKept`: the version is
+    /// not kept any more, or not committed yet.
+    pub fn begin_read_at(&self, version: Version) -> Result<ReadTransaction> {
+        let newest = self.begin_read()?;
         let from = history::kept_from(&newest)?.unwrap_or(newest.version());
-        let kept = if version < from { None } else { ReadTransaction::begin_at(self, version) };
-        kept.ok_or(Error::NotKept { asked: version, from, to: newest.version() })
+        if version >= from
+            && let Some(reader) = ReadTransaction::begin_at(&self.shared, version)?
+        {
+            return Ok(reader);
+        }
+        // A writer may have given up more meanwhile.
+        let from = from.max(self.shared.board.given_up());
+        Err(Error::NotKept { asked: version, from, to: self.data_version() })
     }
 
     /// The database as it was at a time: with all transactions that were committed by then, and
     /// none that came later. Where the history has no mark (at most one a second), it may lack
-    /// those of the last second before that time.
-    pub fn begin_read_at_time(&self, time: SystemTime) -> Result<ReadTransaction<'_>> {
-        let newest = self.begin_read();
+    /// those of the last second before that time. `TimeNotKept`: the history begins later.
+    /// `NoHistory`: the file keeps none.
+    pub fn begin_read_at_time(&self, time: SystemTime) -> Result<ReadTransaction> {
+        let newest = self.begin_read()?;
         let asked_ms = history::milliseconds(time);
         let version = history::version_at(&newest, newest.version(), asked_ms)?;
         let history = match version.map(|version| self.begin_read_at(version)) {
@@ -159,66 +141,98 @@ impl Database {
 
     /// What can be read, and the times of it.
     pub fn history(&self) -> Result<History> {
-        let newest = self.begin_read();
+        let newest = self.begin_read()?;
         history::history(&newest, newest.version())
     }
 
     /// Gives up what is older than a version, in a transaction. Answers the oldest that is kept.
+    /// `NoHistory`: the file keeps none.
     pub fn prune(&self, up_to: Version) -> Result<Version> {
         let mut txn = self.begin_write()?;
-        let from = txn.change(|work| work.prune(up_to))?;
+        let from = txn.change(|work| work.freeing(|work| work.prune(up_to)))?;
         txn.commit()?;
         Ok(from)
     }
 
-    /// What a writer must keep: the least that a reader has, or that the file retains. Called with
-    /// the writer's lock. Readers of what was given up are refused before the others are counted.
-    pub(crate) fn horizon(&self) -> Result<Horizon> {
-        let newest = self.begin_read();
-        let kept = history::kept_from(&newest)?;
-        let limit = kept.unwrap_or(newest.version());
-        drop(newest);
-        self.readers.give_up_before(limit);
-        let version = self.readers.horizon().min(limit);
-        Ok(Horizon { version, kept })
+    /// The database gets no more pages than this. Beside [`Read::page_count`].
+    pub fn pages_max(&self) -> u64 {
+        self.shared.store.pages_max()
     }
 
+    /// Sets it, for this opening. It is never less than the pages that the database has. Answers
+    /// what it is now. A transaction that writes meets it with its next page.
+    pub fn set_pages_max(&self, pages: u64) -> Result<u64> {
+        let pages = pages.max(self.begin_read()?.page_count()?);
+        self.shared.store.set_pages_max(pages);
+        Ok(pages)
+    }
+
+    /// Of each page, in bytes.
     pub fn page_bytes(&self) -> usize {
-        self.store.page_bytes
+        self.shared.store.page_bytes
     }
 
+    /// What was written and read since it was opened.
     pub fn counters(&self) -> &Counters {
-        &self.store.counters
+        &self.shared.store.counters
     }
 
-    /// Changes with each commit that changed something.
+    /// Changes with each commit that changed something, of any process.
     pub fn data_version(&self) -> Version {
-        self.readers.current()
+        self.shared.board.current()
     }
 
     /// Looks at every page of the last committed version. `order` says how records are ordered.
+    /// Keeps writers out meanwhile. Free pages that other processes have at hand count as lost.
+    /// `Busy`: the calling thread has a write transaction.
     pub fn check(&self, order: Option<Order<'_>>) -> Result<Report> {
-        let writer = self.writer.lock();
-        self.checked(order, &writer.pool, self.horizon()?)
+        let writer = self.writer(Wait::ForEver)?;
+        self.checked(order, &writer).map(|(report, _)| report)
     }
 
-    fn checked(&self, order: Option<Order<'_>>, pool: &Pool, horizon: Horizon) -> Result<Report> {
-        let older = |pages| match horizon.version < self.readers.current() {
-            true => reach::reach(&self.store, horizon.version, pages),
+    /// The report, and up to where it has looked back.
+    fn checked(&self, order: Option<Order<'_>>, writer: &WriterGuard) -> Result<(Report, Horizon)> {
+        let reader = self.begin_read()?;
+        let horizon = self.shared.horizon()?;
+        let store = &self.shared.store;
+        let older = |pages| match horizon.version < reader.version() {
+            true => reach::reach(store, horizon.version, pages),
             false => (Vec::new(), Vec::new()),
         };
-        Check::run(&self.begin_read(), order, pool.all(), older, self.store.pages()?)
+        let report = Check::run(&reader, order, self.free(writer), older, store.pages()?)?;
+        Ok((report, horizon))
+    }
+
+    /// Pages that are at hand for those who write.
+    fn free(&self, writer: &WriterGuard) -> Vec<PageNo> {
+        let board = &self.shared.board;
+        let kept = writer.kept(board).into_iter().map(|(no, _)| no);
+        writer.pool.all().chain(board.left()).chain(kept).collect()
     }
 
     /// Finds pages that belong to nobody, since a crash, and uses them again. Answers how many.
-    /// Reads the whole database, and keeps writers out meanwhile.
+    /// Reads the whole database, and keeps writers out meanwhile. `Busy`: the calling thread has a
+    /// write transaction, or another process uses the database.
     pub fn reclaim(&self) -> Result<u64> {
-        let mut writer = self.writer.lock();
-        let horizon = self.horizon()?;
-        let report = self.checked(None, &writer.pool, horizon)?;
+        self.check_writable()?;
+        let mut count = 0;
+        self.shared.board.settle(&mut |is_alone| {
+            // Pages that others have at hand would be taken for lost ones.
+            if !is_alone {
+                return Err(Error::Busy { what: "other processes use it. Close them first" });
+            }
+            count = self.reclaim_alone()?;
+            Ok(Then::Stay)
+        })?;
+        Ok(count)
+    }
+
+    fn reclaim_alone(&self) -> Result<u64> {
+        let mut writer = self.writer(Wait::ForEver)?;
+        let (report, horizon) = self.checked(None, &writer)?;
         // What readers have that began before the history is not looked at. A damaged tree hides
         // pages.
-        let newest = self.readers.current();
+        let newest = self.data_version();
         if horizon.version < horizon.kept.unwrap_or(newest) || !report.faults.is_empty() {
             return Ok(0);
         }
@@ -230,21 +244,29 @@ impl Database {
         Ok(count)
     }
 
-    /// Puts free pages where the next opening finds them. Without it the next opening recovers.
-    pub fn close(self) -> Result<()> {
-        // What the transaction itself frees may be too many pages for the anchor.
-        for _ in 0..CLOSING_TRANSACTIONS {
-            let mut txn = self.begin_write()?;
-            txn.change(|work| work.deposit(true))?;
-            txn.commit()?;
-            if self.writer.lock().pool.freed_count() <= anchor::KEPT_MAX {
-                break;
-            }
-        }
-        self.writer.lock().close(&self.store)
+    /// Begins a copy of the last committed version, in a file that must not exist. Writers go on
+    /// meanwhile. The copy is compact, and keeps the numbers of trees and the meta words.
+    pub fn backup(&self, path: &Path) -> Result<Backup> {
+        Backup::begin(self.begin_read()?, self.page_bytes(), path)
     }
-}
 
-fn open_failed(path: &Path, doing: &'static str, source: oneflush_blocklog::Error) -> Error {
-    Error::Io { path: path.to_owned(), doing, source: std::io::Error::other(source) }
+    /// Makes such a copy at once. It is durable when this returns.
+    pub fn vacuum_into(&self, path: &Path) -> Result<()> {
+        self.backup(path)?.run()
+    }
+
+    /// Puts free pages where the next opening finds them, or leaves them to the other users.
+    /// Without it the next opening recovers, and they belong to nobody. `Busy`: a transaction is
+    /// open. It goes on; the file is closed when it ends, as by a crash.
+    pub fn close(self) -> Result<()> {
+        if Arc::strong_count(&self.shared) > 1 {
+            return Err(Error::Busy { what: "a transaction is open" });
+        }
+        closing::close(&self)
+    }
+
+    /// Another transaction of this process may be open, but none of the caller.
+    pub(crate) fn guard(&self) -> Result<WriterGuard> {
+        self.writer(Wait::ForEver)
+    }
 }

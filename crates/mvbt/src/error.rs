@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use crate::{PageNo, TreeId, Version};
 
+/// An answer, or what has gone wrong.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Its text names the file, the page or the limit, and the way out where there is one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,8 +21,16 @@ pub enum Error {
         path.display()
     )]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
-    #[error("{}: both anchors are damaged. Restore a backup", path.display())]
-    AnchorsDamaged { path: PathBuf },
+    #[error(
+        "{}: {what}. What the file holds is not known without its newest anchor. Restore a backup",
+        path.display()
+    )]
+    AnchorsDamaged { path: PathBuf, what: String },
+    #[error(
+        "{}: it was opened for reading only. Open it without `read_only` to change it",
+        path.display()
+    )]
+    ReadOnly { path: PathBuf },
     #[error("page {page} is damaged: {what}")]
     Damaged { page: PageNo, what: &'static str },
     #[error("page {page} is damaged: it is reached twice, or is its own descendant")]
@@ -68,6 +78,11 @@ impl Error {
     /// Somebody else is in the way. The same call may succeed later.
     pub fn is_busy(&self) -> bool {
         matches!(self, Error::Busy { .. } | Error::StaleReader { .. })
+    }
+
+    /// The file cannot grow. Nothing is wrong with what is there.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if oneflush_blocklog::is_full(source))
     }
 
     /// It was returned before anything was changed.

@@ -129,7 +129,7 @@ pub fn marks_from(
     marks: &TreeRef,
     version: Version,
 ) -> Result<(Option<Mark>, Option<Mark>)> {
-    let mut cursor = Cursor::new(*marks);
+    let mut cursor = Cursor::new(source, *marks);
     cursor.seek(source, Probe::Integer(version.0 as i64))?;
     let first = mark_at(&cursor, source)?;
     cursor.next(source)?;
@@ -137,7 +137,7 @@ pub fn marks_from(
 }
 
 pub fn last_mark(source: &dyn Source, marks: &TreeRef) -> Result<Option<Mark>> {
-    let mut cursor = Cursor::new(*marks);
+    let mut cursor = Cursor::new(source, *marks);
     cursor.last(source)?;
     mark_at(&cursor, source)
 }
@@ -192,7 +192,7 @@ pub fn history(source: &dyn Source, newest: Version) -> Result<History> {
         return Ok(History { retain: Retain::Off, from: newest, to: newest, marks: Vec::new() });
     };
     let before = newest_mark(source, &settings.marks, |mark| mark.version <= from)?;
-    let mut cursor = Cursor::new(settings.marks);
+    let mut cursor = Cursor::new(source, settings.marks);
     let begin = before.map_or(from, |mark| mark.version);
     cursor.seek(source, Probe::Integer(begin.0 as i64))?;
     let mut marks = Vec::new();

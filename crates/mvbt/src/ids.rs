@@ -19,10 +19,12 @@ impl Version {
     /// Later than any transaction: the end of a cell that lives.
     pub const MAX: Version = Version((1 << 48) - 1);
 
+    /// The version after this one.
     pub fn next(self) -> Version {
         Version(self.0 + 1)
     }
 
+    /// The version before this one. Before version 0 there is none: it answers 0.
     pub fn previous(self) -> Version {
         Version(self.0.saturating_sub(1))
     }

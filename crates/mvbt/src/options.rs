@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+/// How a database is made, opened and written. [`Default`] has what most need.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
@@ -11,8 +12,13 @@ pub struct Options {
     pub cache_bytes: usize,
     /// A transaction that has changed so many bytes of pages writes some of them early.
     pub spill_bytes: usize,
-    /// The database never has more pages.
+    /// The database gets no more pages. Inserts leave 16 of its free pages to deletes, or an eighth
+    /// of this if that is less: a delete may need a page for what readers still see. It is so on a
+    /// full disk too. A transaction that deletes much may use them up, and is told that it is full.
     pub pages_max: u64,
+    /// Nothing is written to the file, also where it has to be recovered: what recovery chooses
+    /// stays in memory. No process may write the file meanwhile.
+    pub read_only: bool,
     /// Lazy split (paper, section 4.2): the left half stays where it is. Off: both halves move, and
     /// the page is marked dead.
     pub lazy_split: bool,
@@ -39,6 +45,7 @@ impl Default for Options {
             cache_bytes: 8 << 20,
             spill_bytes: 32 << 20,
             pages_max: u64::from(u32::MAX),
+            read_only: false,
             lazy_split: true,
             reserved_cells: 1,
             metadata_embedding: true,

@@ -15,31 +15,97 @@ pub fn read(source: &dyn Source, content: Content<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A part of a payload: from `offset` on, as much as the buffer takes.
+/// The overflow pages of a payload that were come by, so that no part has to begin at the first.
+#[derive(Debug, Default)]
+pub struct Walk {
+    /// Each page, and at which byte of the payload it begins.
+    pages: Vec<(u64, PageNo)>,
+    /// Where the last one of them ends, and the page after it.
+    end: u64,
+    after: Option<PageNo>,
+    /// The one that was read last: which it is, and its bytes.
+    held: Option<(usize, Vec<u8>)>,
+    /// A chain that is a ring comes back to this page (Brent).
+    remembered: Option<PageNo>,
+}
+
+impl Walk {
+    /// What follows is another payload.
+    pub fn clear(&mut self) {
+        self.pages.clear();
+        self.held = None;
+        self.remembered = None;
+    }
+
+    /// The page that has this byte of the payload: where it begins, and its bytes.
+    fn page_with(
+        &mut self,
+        source: &dyn Source,
+        content: Content<'_>,
+        at: u64,
+    ) -> Result<(u64, &[u8])> {
+        if self.pages.is_empty() {
+            (self.end, self.after) = (content.local.len() as u64, content.overflow);
+        }
+        while self.end <= at {
+            self.go_on(source, content)?;
+        }
+        let index = self.pages.partition_point(|&(begin, _)| begin <= at) - 1;
+        let (begin, no) = self.pages[index];
+        if self.held.as_ref().is_none_or(|&(held, _)| held != index) {
+            self.held = Some((index, source.overflow(no)?.0));
+        }
+        let (_, bytes) = self.held.as_ref().expect("it was read");
+        Ok((begin, bytes))
+    }
+
+    fn go_on(&mut self, source: &dyn Source, content: Content<'_>) -> Result<()> {
+        let Some(no) = self.after else {
+            let page = content.overflow.unwrap_or(PageNo(0));
+            return Err(Error::Damaged { page, what: "a long payload ends too early" });
+        };
+        if self.remembered == Some(no) {
+            return Err(Error::ReachedTwice { page: no });
+        }
+        let (bytes, after) = source.overflow(no)?;
+        if self.end + bytes.len() as u64 > content.length {
+            return Err(Error::Damaged { page: no, what: "a long payload ends too late" });
+        }
+        let index = self.pages.len();
+        if (index + 1).is_power_of_two() {
+            self.remembered = Some(no);
+        }
+        self.pages.push((self.end, no));
+        self.end += bytes.len() as u64;
+        self.after = after;
+        self.held = Some((index, bytes));
+        Ok(())
+    }
+}
+
+/// A part of a payload: from `offset` on, as much as the buffer takes. `walk`: of this payload.
 pub fn read_part(
     source: &dyn Source,
     content: Content<'_>,
     offset: u64,
     buffer: &mut [u8],
+    walk: &mut Walk,
 ) -> Result<()> {
     let length = buffer.len() as u64;
     if offset.checked_add(length).is_none_or(|end| end > content.length) {
         return Err(Error::Misuse { what: "a part of a payload begins or ends behind its end" });
     }
-    let mut copy = |at: u64, bytes: &[u8]| {
-        let (from, to) = (at.max(offset), (at + bytes.len() as u64).min(offset + length));
-        if from < to {
-            let part = &bytes[(from - at) as usize..(to - at) as usize];
-            buffer[(from - offset) as usize..(to - offset) as usize].copy_from_slice(part);
-        }
-    };
-    copy(0, content.local);
-    let mut at = content.local.len() as u64;
-    if offset + length > at {
-        each(source, content, |_, payload| {
-            copy(at, payload);
-            at += payload.len() as u64;
-        })?;
+    let mut done = 0;
+    while done < buffer.len() {
+        let at = offset + done as u64;
+        let (begin, bytes) = match content.local.get(at as usize..) {
+            Some(local) if !local.is_empty() => (at, local),
+            _ => walk.page_with(source, content, at)?,
+        };
+        let bytes = &bytes[(at - begin) as usize..];
+        let count = bytes.len().min(buffer.len() - done);
+        buffer[done..done + count].copy_from_slice(&bytes[..count]);
+        done += count;
     }
     Ok(())
 }
@@ -49,6 +115,18 @@ pub fn each(
     source: &dyn Source,
     content: Content<'_>,
     mut call: impl FnMut(PageNo, &[u8]),
+) -> Result<()> {
+    each_until(source, content, |no, payload| {
+        call(no, payload);
+        true
+    })
+}
+
+/// The same, as long as the call answers true.
+pub fn each_until(
+    source: &dyn Source,
+    content: Content<'_>,
+    mut call: impl FnMut(PageNo, &[u8]) -> bool,
 ) -> Result<()> {
     let mut left = content.length - content.local.len() as u64;
     let mut next = content.overflow;
@@ -70,7 +148,9 @@ pub fn each(
         if payload.len() as u64 > left {
             return Err(Error::Damaged { page: no, what: "a long payload ends too late" });
         }
-        call(no, &payload);
+        if !call(no, &payload) {
+            return Ok(());
+        }
         left -= payload.len() as u64;
         next = after;
     }

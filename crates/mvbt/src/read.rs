@@ -1,39 +1,59 @@
 //! Reading: the database as some version has it.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use crate::cursor::Cursor;
-use crate::db::Database;
 use crate::history::{self, Retain};
 use crate::page::overflow;
-use crate::search::{PageRef, Probe, Source, TreeRef};
+use crate::search::{self, PageRef, Probe, Source, TreeRef};
+use crate::shared::Shared;
 use crate::transaction::WriteTransaction;
 use crate::work::{self, META_WORDS};
 use crate::{PageNo, Result, TreeId, Version};
 
-/// The database as it was when this began.
-pub struct ReadTransaction<'db> {
-    database: &'db Database,
+/// How long a reader waits for a writer to have written a page.
+const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+const REREAD: Duration = Duration::from_micros(50);
+/// A writer that has died writes no more.
+const LOOKS_WITHOUT_WRITER: u32 = 3;
+
+/// The database as it was when this began. It keeps its database alive.
+pub struct ReadTransaction {
+    shared: Arc<Shared>,
     version: Version,
 }
 
-impl<'db> ReadTransaction<'db> {
-    pub(crate) fn begin(database: &'db Database) -> ReadTransaction<'db> {
-        ReadTransaction { database, version: database.readers.register() }
+impl ReadTransaction {
+    pub(crate) fn begin(shared: &Arc<Shared>) -> Result<ReadTransaction> {
+        shared.board.check_user()?;
+        let version = shared.readers.register();
+        let reader = ReadTransaction { shared: Arc::clone(shared), version };
+        shared.catch_up()?;
+        Ok(reader)
     }
 
     /// None: the version may be gone.
-    pub(crate) fn begin_at(database: &'db Database, version: Version) -> Option<Self> {
-        let is_there = database.readers.register_at(version);
-        is_there.then_some(ReadTransaction { database, version })
+    pub(crate) fn begin_at(shared: &Arc<Shared>, version: Version) -> Result<Option<Self>> {
+        shared.board.check_user()?;
+        if !shared.readers.register_at(version) {
+            return Ok(None);
+        }
+        let reader = ReadTransaction { shared: Arc::clone(shared), version };
+        shared.catch_up()?;
+        Ok(Some(reader))
     }
+
+    /// The last version that this sees.
 
     pub fn version(&self) -> Version {
         self.version
     }
 }
 
-impl Drop for ReadTransaction<'_> {
+impl Drop for ReadTransaction {
     fn drop(&mut self) {
-        self.database.readers.unregister(self.version);
+        self.shared.readers.unregister(self.version);
     }
 }
 
@@ -42,12 +62,14 @@ pub trait Read {
     #[doc(hidden)]
     fn source(&self) -> &dyn Source;
 
+    /// `NoTree`: there is none of this number.
     fn tree(&self, id: TreeId) -> Result<TreeRef> {
         work::tree(self.source(), id)
     }
 
+    /// A cursor that stands on no cell yet.
     fn cursor(&self, id: TreeId) -> Result<Cursor> {
-        self.tree(id).map(Cursor::new)
+        Ok(Cursor::new(self.source(), self.tree(id)?))
     }
 
     /// The payload at a key.
@@ -59,10 +81,17 @@ pub trait Read {
         }
     }
 
+    /// How many cells the leaves of a tree have. Reads all pages of the tree, but long payloads.
+    fn count(&self, id: TreeId) -> Result<u64> {
+        search::count(self.source(), &self.tree(id)?, self.page_count()?)
+    }
+
+    /// The meta words.
     fn meta(&self) -> Result<[u32; META_WORDS]> {
         work::meta(self.source())
     }
 
+    /// Pages of the database, used and free, without anchors and commit blocks.
     fn page_count(&self) -> Result<u64> {
         work::page_count(self.source())
     }
@@ -72,32 +101,56 @@ pub trait Read {
         Ok(history::settings(self.source())?.map_or(Retain::Off, |settings| settings.retain))
     }
 
+    /// The numbers of all trees, in order.
     fn trees(&self) -> Result<Vec<TreeId>> {
         work::trees(self.source())
     }
 }
 
-impl Read for WriteTransaction<'_> {
+impl Read for WriteTransaction {
     fn source(&self) -> &dyn Source {
         self.work()
     }
 }
 
-impl Read for ReadTransaction<'_> {
+impl Read for ReadTransaction {
     fn source(&self) -> &dyn Source {
         self
     }
 }
 
-impl Source for ReadTransaction<'_> {
+impl Source for ReadTransaction {
+    /// A page that is being written may have no directory for this version for a moment. It is
+    /// read again until the writer has ended (P6).
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
-        Ok(PageRef::At(self.database.store.page(no)?, self.version))
+        let Shared { store, board, .. } = &*self.shared;
+        let (began, mut looks_without_writer) = (Instant::now(), 0);
+        loop {
+            // Asked before the page is read: a writer may end in between.
+            let is_begun = board.is_begun();
+            let page = store.page(no);
+            let is_there = page.as_ref().is_ok_and(|image| image.serves(self.version));
+            let is_over = !is_begun
+                || looks_without_writer == LOOKS_WITHOUT_WRITER
+                || began.elapsed() > WRITE_PATIENCE;
+            if is_there || is_over {
+                return Ok(PageRef::At(page?, self.version));
+            }
+            looks_without_writer += u32::from(!board.has_writer());
+            store.forget(no);
+            std::thread::sleep(REREAD);
+        }
     }
 
+    /// Whoever finds the page in a cell finds it whole (P6).
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
-        let store = &self.database.store;
+        let store = &self.shared.store;
         let bytes = store.read_raw(no)?;
         let page = overflow::decode(&bytes, no, store.uuid)?;
         Ok((page.payload.to_vec(), page.next))
+    }
+
+    fn pages(&self) -> Result<u64> {
+        self.shared.store.pages()
     }
 }

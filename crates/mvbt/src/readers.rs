@@ -1,71 +1,79 @@
-//! Which versions are being read, in this process.
+//! Which versions are being read, by this user of the database and by the others.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::Version;
+use crate::commons::board::Board;
 
-#[derive(Default)]
-struct State {
-    current: Version,
-    /// What is older may be gone: a writer was told so.
-    given_up: Version,
+/// The readers of one handle. The board has the oldest version of each handle.
+pub struct Readers {
+    board: Arc<Board>,
     /// How many readers have each version.
-    readers: BTreeMap<Version, usize>,
+    own: Mutex<BTreeMap<Version, usize>>,
 }
 
-/// A reader registers the current version under the lock under which the writer publishes the next
-/// one and asks for the oldest. So the writer of x sees each reader below x − 1.
-#[derive(Default)]
-pub struct Readers(Mutex<State>);
-
 impl Readers {
-    pub fn register(&self) -> Version {
-        let mut state = self.0.lock();
-        let version = state.current;
-        *state.readers.entry(version).or_default() += 1;
-        version
+    pub fn new(board: Arc<Board>) -> Readers {
+        Readers { board, own: Mutex::default() }
     }
 
-    /// Registers an older version. False: it may be gone, or is not committed.
+    /// A reader takes the current version, notes it, and looks whether it still is the current one
+    /// (P2). A writer publishes its version, and then, for the next transaction, asks for the
+    /// oldest one that is noted. So the writer of x sees each reader below x − 1.
+    pub fn register(&self) -> Version {
+        let mut own = self.own.lock();
+        loop {
+            let version = self.board.current();
+            *own.entry(version).or_default() += 1;
+            self.show(&own);
+            if self.board.current() == version {
+                return version;
+            }
+            forget(&mut own, version);
+        }
+    }
+
+    /// Registers an older version. False: it may be gone, or is not committed. Whoever writes says
+    /// what it gives up, and then asks for the oldest version that is noted (P9).
     pub fn register_at(&self, version: Version) -> bool {
-        let mut state = self.0.lock();
-        let is_there = state.given_up <= version && version <= state.current;
-        if is_there {
-            *state.readers.entry(version).or_default() += 1;
+        let mut own = self.own.lock();
+        if version > self.board.current() {
+            return false;
+        }
+        *own.entry(version).or_default() += 1;
+        self.show(&own);
+        let is_there = version >= self.board.given_up();
+        if !is_there {
+            forget(&mut own, version);
+            self.show(&own);
         }
         is_there
     }
 
-    /// A writer will keep nothing older for readers that begin from now on. To be called before it
-    /// asks for the horizon.
-    pub fn give_up_before(&self, version: Version) {
-        let mut state = self.0.lock();
-        state.given_up = state.given_up.max(version);
-    }
-
     pub fn unregister(&self, version: Version) {
-        let mut state = self.0.lock();
-        if let Some(count) = state.readers.get_mut(&version) {
-            *count -= 1;
-            if *count == 0 {
-                state.readers.remove(&version);
-            }
-        }
+        let mut own = self.own.lock();
+        forget(&mut own, version);
+        self.show(&own);
     }
 
-    pub fn current(&self) -> Version {
-        self.0.lock().current
-    }
-
-    pub fn publish(&self, version: Version) {
-        self.0.lock().current = version;
+    fn show(&self, own: &BTreeMap<Version, usize>) {
+        self.board.show_reader(own.keys().next().copied());
     }
 
     /// The oldest version that is read, or the current one.
     pub fn horizon(&self) -> Version {
-        let state = self.0.lock();
-        state.readers.keys().next().copied().unwrap_or(state.current)
+        self.board.horizon()
+    }
+}
+
+fn forget(own: &mut BTreeMap<Version, usize>, version: Version) {
+    if let Some(count) = own.get_mut(&version) {
+        *count -= 1;
+        if *count == 0 {
+            own.remove(&version);
+        }
     }
 }

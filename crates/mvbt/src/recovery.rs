@@ -13,13 +13,22 @@ use crate::page::overflow;
 use crate::page::slot::{self, Slot};
 use crate::ring::{CommitBlock, Expected};
 use crate::store::Store;
+use crate::work::{CATALOG, FREE_PAGES};
 use crate::{Error, PageNo, Result, Version};
 
 /// So many versions are reserved at once. A crash wastes them.
 const RESERVED: u64 = 1 << 20;
 
+/// The anchor that counts.
+pub struct Found {
+    pub anchor: Anchor,
+    /// The other one was written, and is not whole. It was the newer one, perhaps.
+    pub is_alone: bool,
+}
+
 /// The newer of the anchors that are whole.
-pub fn newest_anchor(storage: &dyn Storage, path: &Path) -> Result<Anchor> {
+pub fn newest_anchor(storage: &dyn Storage, path: &Path) -> Result<Found> {
+    let mut is_alone = false;
     let mut found: Option<Anchor> = None;
     let mut begins = Vec::new();
     for place in 0..2 {
@@ -36,13 +45,18 @@ pub fn newest_anchor(storage: &dyn Storage, path: &Path) -> Result<Anchor> {
             return Err(Error::NewerFormat { path, found, known: FORMAT });
         }
         let anchor = Anchor::decode(&block).filter(|anchor| anchor.place() == place);
+        is_alone |= anchor.is_none() && block.iter().any(|&byte| byte != 0);
         if anchor.as_ref().map(|anchor| anchor.sequence) > found.as_ref().map(|one| one.sequence) {
             found = anchor;
         }
         begins.push(block[..MAGIC.len()].to_vec());
     }
+    let found = found.map(|anchor| Found { anchor, is_alone });
     found.ok_or_else(|| match begins.iter().any(|begin| begin == MAGIC) {
-        true => Error::AnchorsDamaged { path: path.to_owned() },
+        true => Error::AnchorsDamaged {
+            path: path.to_owned(),
+            what: "both anchors are damaged".to_owned(),
+        },
         false => Error::OtherFormat { path: path.to_owned(), begins: name_of(begins.first()) },
     })
 }
@@ -68,14 +82,17 @@ pub struct Recovered {
 }
 
 /// Judges the last transaction of several pages.
-pub fn recover(store: &Store, before: &Anchor) -> Result<Recovered> {
+pub fn recover(store: &Store, found: &Found) -> Result<Recovered> {
+    let before = &found.anchor;
+    let blocks = commit_blocks(store)?;
+    check_is_newest(store, found, &blocks)?;
     let mut anchor = reopened(before);
     if !before.is_closed {
         // What a dead process wrote may be in the device's cache alone.
         if !mutant::is(Mutant::RecoveryUnflushed) {
             store.flush()?;
         }
-        let complete = newest_complete(store, before)?;
+        let complete = newest_complete(store, before, blocks)?;
         let mut voids = before.voids();
         if complete < before.reserved {
             voids.add(complete.next(), before.reserved);
@@ -112,20 +129,47 @@ pub fn reserved_above(reserved: Version) -> Version {
     Version((reserved.0 + RESERVED).min(Version::MAX.0 - 1)).max(reserved)
 }
 
-/// M: the newest version with a commit block whose pages are all there.
-fn newest_complete(store: &Store, anchor: &Anchor) -> Result<Version> {
-    let voids = anchor.voids();
-    let mut blocks: Vec<CommitBlock> = Vec::new();
+fn commit_blocks(store: &Store) -> Result<Vec<CommitBlock>> {
+    let mut blocks = Vec::new();
     for place in 0..RING_BLOCKS {
-        if let Some(block) = store.read_commit_block(place)? {
-            let counts = block.version > anchor.settled
-                && block.version <= anchor.reserved
-                && !voids.holds(block.version);
-            if counts {
-                blocks.push(block);
-            }
+        blocks.extend(store.read_commit_block(place)?);
+    }
+    Ok(blocks)
+}
+
+/// I21: nothing in the file is of a version above H. Else a newer anchor was there, and is lost.
+fn check_is_newest(store: &Store, found: &Found, blocks: &[CommitBlock]) -> Result<()> {
+    let reserved = found.anchor.reserved;
+    let lost = |what: String| {
+        let path = store.path().to_owned();
+        let what = format!("{what} is above all versions of its anchor, {reserved}");
+        Err(Error::AnchorsDamaged { path, what })
+    };
+    if let Some(block) = blocks.iter().find(|block| block.version > reserved) {
+        return lost(format!("version {} of a commit block", block.version));
+    }
+    if !found.is_alone {
+        return Ok(());
+    }
+    let listed = blocks.iter().flat_map(|block| &block.pages).map(|&(no, _)| no);
+    for no in [CATALOG, FREE_PAGES].into_iter().chain(listed) {
+        let newest =
+            versions_in(store, no)?.into_iter().flatten().map(|(version, _)| version).max();
+        if let Some(version) = newest.filter(|version| *version > reserved) {
+            return lost(format!("version {version} of page {no}"));
         }
     }
+    Ok(())
+}
+
+/// M: the newest version with a commit block whose pages are all there.
+fn newest_complete(
+    store: &Store,
+    anchor: &Anchor,
+    mut blocks: Vec<CommitBlock>,
+) -> Result<Version> {
+    let voids = anchor.voids();
+    blocks.retain(|block| block.version > anchor.settled && !voids.holds(block.version));
     blocks.sort_unstable_by_key(|block| block.version);
     let Some(newest) = blocks.pop() else { return Ok(anchor.settled) };
     if mutant::is(Mutant::BlockUnchecked) || is_complete(store, &newest)? {
@@ -146,21 +190,7 @@ fn is_complete(store: &Store, block: &CommitBlock) -> Result<bool> {
 
 /// True if the page is as the transaction left it, or was written by a later one.
 fn is_there(store: &Store, version: Version, no: PageNo, expected: Expected) -> Result<bool> {
-    let page = match store.read_raw(no) {
-        Ok(page) => page,
-        // A page behind the end: its write was lost, and the growth of the file.
-        Err(Error::Damaged { .. }) => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    if slot::header(&page).0 != no {
-        return Ok(false);
-    }
-    let slots = [0, 1].map(|index| Slot::read(&page, index, store.uuid));
-    let mut found: Vec<(Version, u32)> =
-        slots.into_iter().flatten().map(|slot| (slot.version, slot.checksum)).collect();
-    if let Ok(page) = overflow::decode(&page, no, store.uuid) {
-        found.push((page.version, page.checksum));
-    }
+    let Some(found) = versions_in(store, no)? else { return Ok(false) };
     Ok(match expected {
         _ if found.iter().any(|&(one, _)| one > version) => true,
         Expected::Checksum(_) if mutant::is(Mutant::ChecksumsUnlisted) => {
@@ -169,4 +199,24 @@ fn is_there(store: &Store, version: Version, no: PageNo, expected: Expected) -> 
         Expected::Checksum(checksum) => found.contains(&(version, checksum)),
         Expected::Without => found.iter().all(|&(one, _)| one != version),
     })
+}
+
+/// Versions and checksums of what is valid in a page. None: it was never written.
+fn versions_in(store: &Store, no: PageNo) -> Result<Option<Vec<(Version, u32)>>> {
+    let page = match store.read_raw(no) {
+        Ok(page) => page,
+        // A page behind the end: its write was lost, and the growth of the file.
+        Err(Error::Damaged { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if slot::header(&page).0 != no {
+        return Ok(None);
+    }
+    let slots = [0, 1].map(|index| Slot::read(&page, index, store.uuid));
+    let mut found: Vec<(Version, u32)> =
+        slots.into_iter().flatten().map(|slot| (slot.version, slot.checksum)).collect();
+    if let Ok(page) = overflow::decode(&page, no, store.uuid) {
+        found.push((page.version, page.checksum));
+    }
+    Ok(Some(found))
 }

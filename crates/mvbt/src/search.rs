@@ -14,7 +14,9 @@ pub type Compare<'a> = &'a dyn Fn(&[u8]) -> Ordering;
 /// What is sought.
 #[derive(Clone, Copy)]
 pub enum Probe<'a> {
+    /// A key of an integer tree.
     Integer(i64),
+    /// A record, by what the comparison says of those that are stored.
     Record(Compare<'a>),
     /// Before all cells, and behind them.
     First,
@@ -24,8 +26,11 @@ pub enum Probe<'a> {
 /// A tree as some version has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeRef {
+    /// Its number.
     pub id: TreeId,
+    /// The page at its top.
     pub root: PageNo,
+    /// It has records, which the caller compares; else integer keys with payloads.
     pub is_record: bool,
 }
 
@@ -55,12 +60,19 @@ impl PageRef<'_> {
 
 /// Where pages come from: a snapshot, or a transaction.
 pub trait Source {
+    /// The page as this source sees it.
     fn page(&self, no: PageNo) -> Result<PageRef<'_>>;
     /// The payload of an overflow page, and the next page.
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)>;
-    /// Rises with each change. A snapshot has none.
-    fn changes(&self) -> u64 {
+    /// How many pages the file has room for. No tree has more leaves.
+    fn pages(&self) -> Result<u64>;
+    /// Rises with each change of this tree. A snapshot has none.
+    fn changes(&self, _tree: TreeId) -> u64 {
         0
+    }
+    /// The tree with the root that it has now.
+    fn tree(&self, tree: &TreeRef) -> Result<TreeRef> {
+        Ok(*tree)
     }
 }
 
@@ -147,10 +159,7 @@ pub fn descend_from(
         let is_right = page.tree() == tree.id && view.shape.is_record == tree.is_record;
         let is_right = is_right && path.len() < STEPS_MAX;
         if !is_right || above.is_some_and(|above| view.height >= above) {
-            return Err(Error::Damaged {
-                page: no,
-                what: "it is not the page that its parent means",
-            });
+            return Err(not_meant(no));
         }
         if view.height == 0 {
             let (index, is_found) = find(source, &view, probe, 0)?;
@@ -167,4 +176,30 @@ pub fn descend_from(
         above = view.bound();
         no = view.cell(index).child;
     }
+}
+
+/// How many cells the leaves of a tree have. `pages`: no tree has more.
+pub fn count(source: &dyn Source, tree: &TreeRef, pages: u64) -> Result<u64> {
+    let (mut cells, mut left) = (0, pages);
+    let mut open = vec![(tree.root, None)];
+    while let Some((no, above)) = open.pop() {
+        let page = source.page(no)?;
+        let view = page.view()?;
+        let is_right = page.tree() == tree.id && view.shape.is_record == tree.is_record;
+        if !is_right || above.is_some_and(|above| view.height >= above) {
+            return Err(not_meant(no));
+        }
+        left = left.checked_sub(1).ok_or(Error::ReachedTwice { page: no })?;
+        if view.height == 0 {
+            cells += view.len() as u64;
+            continue;
+        }
+        let children = (0..view.len()).rev().map(|index| view.cell(index).child);
+        open.extend(children.map(|child| (child, view.bound())));
+    }
+    Ok(cells)
+}
+
+fn not_meant(no: PageNo) -> Error {
+    Error::Damaged { page: no, what: "it is not the page that its parent means" }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -13,7 +13,10 @@ use crate::anchor::Anchor;
 use crate::cache::Cache;
 use crate::layout::{self, BLOCK_BYTES};
 use crate::page::image::Image;
+use crate::page::overflow;
+use crate::recovery::{self, Found};
 use crate::ring::CommitBlock;
+use crate::search::{PageRef, Source};
 use crate::voids::Voids;
 use crate::{Error, PageNo, Result};
 
@@ -24,9 +27,13 @@ const GROWTH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// What was written, for measurements and tests.
 #[derive(Debug, Default)]
 pub struct Counters {
+    /// Pages written.
     pub pages: AtomicU64,
+    /// Anchors and commit blocks written.
     pub blocks: AtomicU64,
+    /// Flushes, and durable writes of one page.
     pub flushes: AtomicU64,
+    /// Pages read from the file.
     pub reads: AtomicU64,
 }
 
@@ -37,9 +44,30 @@ pub struct Store {
     pub page_bytes: usize,
     pub uuid: Uuid,
     pub voids: RwLock<Voids>,
+    /// The database gets no more pages than this.
+    pages_max: AtomicU64,
     cache: Cache,
     pub counters: Counters,
     poisoned: AtomicBool,
+}
+
+/// The last committed version, as whoever has the writer's lock finds it: no page changes.
+pub struct Newest<'a>(pub &'a Store);
+
+impl Source for Newest<'_> {
+    fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
+        Ok(PageRef::Newest(self.0.page(no)?))
+    }
+
+    fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
+        let bytes = self.0.read_raw(no)?;
+        let page = overflow::decode(&bytes, no, self.0.uuid)?;
+        Ok((page.payload.to_vec(), page.next))
+    }
+
+    fn pages(&self) -> Result<u64> {
+        self.0.pages()
+    }
 }
 
 impl Store {
@@ -56,10 +84,15 @@ impl Store {
             page_bytes,
             uuid,
             voids: RwLock::default(),
+            pages_max: AtomicU64::new(u64::MAX),
             cache: Cache::new(cache_bytes / page_bytes),
             counters: Counters::default(),
             poisoned: AtomicBool::new(false),
         }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn failed(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -85,6 +118,14 @@ impl Store {
 
     pub fn size_bytes(&self) -> Result<u64> {
         self.storage.size_bytes().map_err(self.failed("ask for its size"))
+    }
+
+    pub fn pages_max(&self) -> u64 {
+        self.pages_max.load(Relaxed)
+    }
+
+    pub fn set_pages_max(&self, pages: u64) {
+        self.pages_max.store(pages, Relaxed);
     }
 
     /// How many pages the file has room for.
@@ -124,6 +165,10 @@ impl Store {
 
     pub fn read_commit_block(&self, place: u64) -> Result<Option<CommitBlock>> {
         Ok(CommitBlock::decode(&self.read_block(layout::ring_at(place))?, self.uuid))
+    }
+
+    pub fn newest_anchor(&self) -> Result<Found> {
+        recovery::newest_anchor(&*self.storage, &self.path)
     }
 
     /// Room for anchors, ring and the first pages.

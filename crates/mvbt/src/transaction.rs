@@ -1,54 +1,68 @@
 //! A transaction that may change the database.
 
-use parking_lot::MutexGuard;
+use std::sync::Arc;
 
-use crate::db::Database;
+use crate::check::Order;
+use crate::cursor::Cursor;
 use crate::history::Retain;
+use crate::kill_point::KillPoint;
+use crate::prepared::Prepared;
+use crate::restore::Restored;
 use crate::search::{Compare, Probe, TreeRef};
-use crate::work::{self, Pool, Work};
-use crate::writer::Writer;
+use crate::shared::Shared;
+use crate::work::{self, Deposit, Pool, Work};
+use crate::writer_lock::WriterGuard;
 use crate::{Error, Result, TreeId, Version};
 
-/// Dropped, it is rolled back.
-pub struct WriteTransaction<'db> {
-    database: &'db Database,
-    writer: MutexGuard<'db, Writer>,
+/// Dropped, it is rolled back. Threads may use it one after another. It keeps its database alive.
+pub struct WriteTransaction {
     /// None: it has ended.
-    work: Option<Work<'db>>,
-    /// The pool as it was.
-    backup: Pool,
+    open: Option<Open>,
     /// An operation has failed halfway. Some cells may be nowhere. So many savepoints were open.
     half_done: Option<usize>,
 }
 
-impl<'db> WriteTransaction<'db> {
+/// What a transaction has until it ends.
+struct Open {
+    writer: WriterGuard,
+    work: Work,
+    /// The pool as it was.
+    backup: Pool,
+}
+
+impl WriteTransaction {
+    /// `reader_limit`: none begins while readers alone hold so many pages.
     pub(crate) fn begin(
-        database: &'db Database,
-        mut writer: MutexGuard<'db, Writer>,
-    ) -> Result<WriteTransaction<'db>> {
-        let version = writer.begin(&database.store)?;
-        let horizon = database.horizon()?;
-        let limit = database.options.reader_limit_pages;
-        writer.garbage.refuse_stale_reader(database.readers.current(), horizon, limit)?;
+        mut writer: WriterGuard,
+        reader_limit: Option<u64>,
+    ) -> Result<WriteTransaction> {
+        let shared = Arc::clone(writer.shared());
+        writer.catch_up(&shared.store, &shared.board)?;
+        shared.catch_up()?;
+        let horizon = shared.horizon()?;
+        if let Some(limit) = reader_limit {
+            writer.garbage.refuse_stale_reader(shared.board.current(), horizon, limit)?;
+        }
+        let version = writer.begin(&shared.store, &shared.board)?;
         let pool = std::mem::take(&mut writer.pool);
         let backup = pool.clone();
-        let work = Work::new(&database.store, &database.options, version, horizon, pool);
-        Ok(WriteTransaction { database, writer, work: Some(work), backup, half_done: None })
+        let (store, options) = (Arc::clone(&shared.store), Arc::clone(&shared.options));
+        let work = Work::new(store, options, version, horizon, pool);
+        Ok(WriteTransaction { open: Some(Open { writer, work, backup }), half_done: None })
     }
 
-    fn work_mut(&mut self) -> &mut Work<'db> {
-        self.work.as_mut().expect("the transaction has not ended")
+    fn work_mut(&mut self) -> &mut Work {
+        let open = self.open.as_mut().expect("the transaction has not ended");
+        open.writer.note_user();
+        &mut open.work
     }
 
-    pub(crate) fn work(&self) -> &Work<'db> {
-        self.work.as_ref().expect("the transaction has not ended")
+    pub(crate) fn work(&self) -> &Work {
+        &self.open.as_ref().expect("the transaction has not ended").work
     }
 
     /// Does something that may fail halfway, also by a panic of the caller's comparison.
-    pub(crate) fn change<R>(
-        &mut self,
-        change: impl FnOnce(&mut Work<'db>) -> Result<R>,
-    ) -> Result<R> {
+    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Work) -> Result<R>) -> Result<R> {
         if self.half_done.is_some() {
             return Err(Error::HalfDone);
         }
@@ -60,59 +74,73 @@ impl<'db> WriteTransaction<'db> {
         changed
     }
 
+    /// The version that the commit makes.
     pub fn version(&self) -> Version {
         self.work().version
     }
 
     /// Durable when this returns.
-    pub fn commit(mut self) -> Result<Version> {
-        let (clock, settled) = (self.database.options.clock, self.writer.settled());
-        let uncollected = std::mem::take(&mut self.writer.uncollected);
+    pub fn commit(self) -> Result<Version> {
+        self.prepare().map(Prepared::finish)
+    }
+
+    /// The first step of a commit: all that can fail. When this returns, the transaction is
+    /// durable, and survives a crash. Readers do not see it yet. After an error it is rolled back;
+    /// after a failed write or flush the next opening finds it, or not.
+    pub fn prepare(mut self) -> Result<Prepared> {
+        let Some(open) = &mut self.open else { return Err(Error::Poisoned) };
+        let settled = open.writer.settled();
+        let uncollected = std::mem::take(&mut open.writer.uncollected);
         let deposited = self.change(|work| {
             work.release(0);
-            work.note_time(clock, settled)?;
-            work.deposit(false)?;
+            // Also a transaction that deletes has a time.
+            work.freeing(|work| work.note_time(settled))?;
+            work.deposit(Deposit::Surplus)?;
             work.collect(uncollected)
         });
         if let Err(error) = deposited {
             self.undo()?;
             return Err(error);
         }
-        let Some(work) = self.work.take() else { return Err(Error::Poisoned) };
-        let version = work.version;
-        // Its parts are shared as long as it is there.
-        self.backup = Pool::default();
-        let committed = work.commit(self.writer.ring)?;
-        self.writer.pool = committed.pool;
-        self.writer.uncollected = committed.uncollected;
-        if committed.wrote {
-            self.writer.garbage.note(version, committed.freed as u64);
-            self.writer.last = version;
-            self.writer.ring += u64::from(committed.used_ring);
-            self.database.readers.publish(version);
-            if !self.database.options.metadata_embedding {
-                self.writer.write_change_counter(&self.database.store)?;
+        let Some(open) = self.open.take() else { return Err(Error::Poisoned) };
+        let Open { mut writer, work, backup } = open;
+        let shared = Arc::clone(writer.shared());
+        let written = work.write(shared.board.ring()).and_then(|written| {
+            if !written.is_nothing() && !shared.options.metadata_embedding {
+                writer.write_change_counter(&shared.store, &shared.board)?;
+            }
+            Ok(written)
+        });
+        match written {
+            Ok(written) => {
+                KillPoint::Durable.reached();
+                Ok(Prepared::new(writer, written, backup))
+            }
+            Err(error) => {
+                // A part of it may be in the file, under a version that nobody may have again.
+                shared.store.poison_all();
+                Err(error)
             }
         }
-        Ok(self.database.readers.current())
     }
 
+    /// Nothing of it is left. After an error the database has to be opened anew.
     pub fn rollback(mut self) -> Result<()> {
         self.undo()
     }
 
     fn undo(&mut self) -> Result<()> {
-        let Some(work) = self.work.take() else { return Ok(()) };
-        self.writer.pool = std::mem::take(&mut self.backup);
-        if !work.has_spilled() {
-            return Ok(());
+        let Some(Open { mut writer, work, backup }) = self.open.take() else { return Ok(()) };
+        writer.pool = backup;
+        if work.has_spilled() {
+            return writer.make_void_or_poison(work.version);
         }
-        let voided = self.writer.make_void(&self.database.store, work.version);
-        if voided.is_err() {
-            // What it has written would count from now on.
-            self.database.store.poison_all();
+        let Shared { store, board, .. } = &**writer.shared();
+        // After a failed write some pages of it may be in the file.
+        if store.check_usable().is_ok() {
+            board.end_writing();
         }
-        voided
+        Ok(())
     }
 
     /// From this transaction on, the file keeps so much for readers of older versions.
@@ -120,17 +148,19 @@ impl<'db> WriteTransaction<'db> {
         self.change(|work| work.set_retain(retain))
     }
 
+    /// A new tree without cells: of records, or of integer keys.
     pub fn create_tree(&mut self, is_record: bool) -> Result<TreeId> {
         self.change(|work| work.create_tree(is_record))
     }
 
+    /// Its number is never given again.
     pub fn drop_tree(&mut self, id: TreeId) -> Result<()> {
-        self.change(|work| work.drop_tree(id))
+        self.change(|work| work.freeing(|work| work.drop_tree(id)))
     }
 
     /// Answers how many cells the tree had.
     pub fn clear_tree(&mut self, id: TreeId) -> Result<u64> {
-        self.change(|work| work.clear_tree(id))
+        self.change(|work| work.freeing(|work| work.clear_tree(id)))
     }
 
     /// True if something was there, and is replaced.
@@ -156,9 +186,44 @@ impl<'db> WriteTransaction<'db> {
         self.change(|work| work.delete(&tree, Probe::Integer(key)))
     }
 
+    /// True if it was there.
     pub fn delete_record(&mut self, id: TreeId, compare: Compare<'_>) -> Result<bool> {
         let tree = self.tree_of_kind(id, true)?;
         self.change(|work| work.delete(&tree, Probe::Record(compare)))
+    }
+
+    /// Deletes the cell on which a cursor of this transaction stands. The cursor is saved before: a
+    /// [`restore`](Cursor::restore) puts it beside the cell. `order`: of the records, for a record
+    /// tree. `Misuse`: the cursor stands on no cell, or its own cell is gone.
+    pub fn delete_at(&mut self, cursor: &mut Cursor, order: Option<Order<'_>>) -> Result<()> {
+        self.tree_of_kind(cursor.tree().id, cursor.tree().is_record)?;
+        cursor.save(self.work())?;
+        self.change(|work| work.delete_at(cursor, order))
+    }
+
+    /// Puts another payload at the key on which a cursor of this transaction stands, in an integer
+    /// tree. The cursor is saved before. `Misuse`: it stands on no cell, or its own cell is gone.
+    pub fn replace_at(&mut self, cursor: &mut Cursor, payload: &[u8]) -> Result<()> {
+        self.tree_of_kind(cursor.tree().id, false)?;
+        cursor.save(self.work())?;
+        self.change(|work| work.replace_at(cursor, payload))
+    }
+
+    /// Changes bytes of the payload on which a cursor stands, from `offset` on. The payload keeps
+    /// its length. All of it is read, and its pages are new ones: older versions keep theirs.
+    /// `Misuse`: also where the bytes end behind the payload.
+    pub fn overwrite(&mut self, cursor: &mut Cursor, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut payload = match cursor.restore(self.work(), None)? {
+            Restored::Same => cursor.payload(self.work())?.unwrap_or_default(),
+            _ => return Err(Error::Misuse { what: "the cursor stands on no cell" }),
+        };
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let to = from.saturating_add(bytes.len());
+        let part = payload.get_mut(from..to).ok_or(Error::Misuse {
+            what: "what is overwritten begins or ends behind the payload's end",
+        })?;
+        part.copy_from_slice(bytes);
+        self.replace_at(cursor, &payload)
     }
 
     fn tree_of_kind(&mut self, id: TreeId, is_record: bool) -> Result<TreeRef> {
@@ -171,6 +236,7 @@ impl<'db> WriteTransaction<'db> {
         if tree.is_record == is_record { Ok(tree) } else { Err(Error::WrongKind { tree: id }) }
     }
 
+    /// Sets one of the meta words. `Misuse`: there is none of this index.
     pub fn set_meta(&mut self, index: usize, value: u32) -> Result<()> {
         self.change(|work| work.set_meta(index, value))
     }
@@ -204,7 +270,7 @@ impl<'db> WriteTransaction<'db> {
     }
 }
 
-impl Drop for WriteTransaction<'_> {
+impl Drop for WriteTransaction {
     fn drop(&mut self) {
         // A failure has poisoned the store, and the next call says so.
         let _ = self.undo();

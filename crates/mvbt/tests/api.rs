@@ -29,7 +29,7 @@ fn catalog_and_free_pages_are_changed_by_nobody_else() {
         assert!(matches!(txn.drop_tree(id), Err(Error::Misuse { .. })));
         txn.commit().unwrap();
     }
-    assert!(db.begin_read().get(tree, 1).unwrap().is_some());
+    assert!(db.begin_read().unwrap().get(tree, 1).unwrap().is_some());
     common::model::sound(&db, "after what was refused");
 }
 

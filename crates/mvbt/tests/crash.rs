@@ -46,7 +46,7 @@ fn run(seed: u64, crashes: usize) {
         let (before, after) = loop {
             let before = model.clone();
             let mut is_committing = false;
-            match transaction(&mut rng, &db, &mut model, &mut is_committing) {
+            match transaction(&mut rng, &db, &mut model, &mut is_committing, true) {
                 Ok(()) => {}
                 Err(_) if is_committing => break (before, Some(model)),
                 Err(_) => break (before, None),
@@ -55,7 +55,7 @@ fn run(seed: u64, crashes: usize) {
         drop(db);
         let left = lose_power(&mut rng, &memory);
         (memory, db) = open_at_last(&mut rng, left, &options);
-        let found = db.begin_read();
+        let found = db.begin_read().unwrap();
         let about = format!("seed {seed}, crash {crash}, {options:?}");
         model = match after {
             Some(after) if common::model::is_as(&found, &after) => after,

@@ -80,7 +80,7 @@ fn file(rng: &mut fastrand::Rng) -> (Vec<u8>, Vec<TreeId>, Vec<TreeId>) {
         }
         operations(rng, &mut txn, &integers, &records).unwrap();
         txn.commit().unwrap();
-        readers.push(db.begin_read());
+        readers.push(db.begin_read().unwrap());
     }
     drop(readers);
     if rng.bool() {
@@ -91,7 +91,7 @@ fn file(rng: &mut fastrand::Rng) -> (Vec<u8>, Vec<TreeId>, Vec<TreeId>) {
 
 fn operations(
     rng: &mut fastrand::Rng,
-    txn: &mut oneflush_mvbt::WriteTransaction<'_>,
+    txn: &mut oneflush_mvbt::WriteTransaction,
     integers: &[TreeId],
     records: &[TreeId],
 ) -> Result<()> {
@@ -115,7 +115,7 @@ fn operations(
 
 /// All that can be asked for. Answers are as they are.
 fn ask(rng: &mut fastrand::Rng, db: &Database, integers: &[TreeId], records: &[TreeId]) {
-    let old = db.begin_read();
+    let old = db.begin_read().unwrap();
     let _ = db.check(Some(&|one, other| one.cmp(other)));
     let walk = |read: &dyn Read, tree: TreeId| -> Result<()> {
         let source = read.source();
@@ -134,7 +134,7 @@ fn ask(rng: &mut fastrand::Rng, db: &Database, integers: &[TreeId], records: &[T
         Ok(())
     };
     for round in 0..5 {
-        let reader = db.begin_read();
+        let reader = db.begin_read().unwrap();
         let trees: Vec<TreeId> = integers.iter().chain(records).copied().collect();
         for tree in &trees {
             let _ = walk(&reader, *tree);

@@ -58,11 +58,11 @@ fn a_transaction_with_an_operation_that_failed_halfway_cannot_be_committed() {
         let _ = until_full(seed, |key, payload| txn.insert(tree, key, payload));
         assert!(txn.commit().is_err(), "seed {seed}");
         // All of it is undone, and the next transaction is not in its way.
-        assert_eq!(rows(&db.begin_read(), tree), BTreeMap::new(), "seed {seed}");
+        assert_eq!(rows(&db.begin_read().unwrap(), tree), BTreeMap::new(), "seed {seed}");
         let mut txn = db.begin_write().unwrap();
         txn.insert(tree, 1, b"one").unwrap();
         txn.commit().unwrap();
-        assert_eq!(db.begin_read().get(tree, 1).unwrap().as_deref(), Some(&b"one"[..]));
+        assert_eq!(db.begin_read().unwrap().get(tree, 1).unwrap().as_deref(), Some(&b"one"[..]));
         common::model::sound(&db, &format!("seed {seed}"));
     }
 }
@@ -82,7 +82,7 @@ fn a_savepoint_undoes_an_operation_that_failed_halfway() {
             inserted
         });
         txn.commit().unwrap();
-        assert!(rows(&db.begin_read(), tree) == expected, "seed {seed}");
+        assert!(rows(&db.begin_read().unwrap(), tree) == expected, "seed {seed}");
         common::model::sound(&db, &format!("seed {seed}"));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use common::forge::{Directory, Forge, child_cell, leaf_cell, long_cell};
-use oneflush_mvbt::{Database, Error, Options, Read, Result, TreeId};
+use oneflush_mvbt::{Database, Error, Options, PageNo, Read, Result, TreeId};
 
 /// Fails if it takes longer than a minute.
 fn in_time<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
@@ -82,6 +82,11 @@ fn a_tree_whose_pages_are_reached_by_many_ways_is_not_dropped_for_ever() {
         }
         let done = in_time(move || {
             let db = forge.open();
+            let counted = db.begin_read().unwrap().count(tree);
+            assert!(matches!(counted, Err(Error::ReachedTwice { .. })), "{counted:?}");
+            let folder = tempfile::tempdir().unwrap();
+            let copied = db.vacuum_into(&folder.path().join("copy.mvbt"));
+            assert!(matches!(copied, Err(Error::ReachedTwice { .. })), "{copied:?}");
             let mut txn = db.begin_write().unwrap();
             if drops { txn.drop_tree(tree) } else { txn.clear_tree(tree).map(drop) }
         });
@@ -98,7 +103,7 @@ fn a_cursor_stands_on_no_cell_of_an_empty_leaf() {
     forge.put_all(11, tree.0, 0, &[leaf_cell(1, b"x")]);
     forge.put_all(12, tree.0, 0, &[]);
     let db = forge.open();
-    let reader = db.begin_read();
+    let reader = db.begin_read().unwrap();
     for ends in [true, false] {
         let mut cursor = reader.cursor(tree).unwrap();
         let gone = if ends { cursor.last(reader.source()) } else { cursor.first(reader.source()) };
@@ -123,7 +128,7 @@ fn a_long_payload_that_is_a_ring_costs_no_more_than_its_pages() {
     forge.put_overflow(12, tree.0, &[7; 400], 11);
     let reads = in_time(move || {
         let db = forge.open();
-        assert!(db.begin_read().get(tree, 1).is_err());
+        assert!(db.begin_read().unwrap().get(tree, 1).is_err());
         assert!(db.begin_write().unwrap().delete(tree, 1).is_err());
         db.counters().reads.load(Relaxed)
     });
@@ -195,7 +200,7 @@ fn a_directory_lists_no_more_bytes_than_its_page_has() {
     let (tree, root) = (forge.tree, forge.root);
     let one = Directory { version: 1, floor: 1, live: vec![0; 25_000], ..Directory::default() };
     forge.put(root, tree.0, &[leaf_cell(1, &[7; 100])], &[one]);
-    assert!(matches!(forge.open().begin_read().get(tree, 1), Err(Error::Damaged { .. })));
+    assert!(matches!(forge.open().begin_read().unwrap().get(tree, 1), Err(Error::Damaged { .. })));
 }
 
 /// Two directories that do not belong together, the newer one above all readers.
@@ -236,7 +241,7 @@ fn directories_that_contradict_each_other_are_no_panic() {
             forge.put_all(10, tree.0, 0, &[leaf_cell(1, b"x")]);
             in_time(move || {
                 let db = forge.open();
-                let _old = db.begin_read();
+                let _old = db.begin_read().unwrap();
                 for round in 0..4 {
                     let mut txn = db.begin_write().unwrap();
                     for key in 0..20 {
@@ -318,4 +323,96 @@ fn a_history_whose_pages_are_reached_by_many_ways_is_looked_at_once() {
         db.counters().reads.load(Relaxed)
     });
     assert!(reads < 200, "{reads}");
+}
+
+#[test]
+fn a_scan_of_pages_that_are_reached_by_many_ways_ends() {
+    let mut forge = Forge::new(512);
+    let (tree, root) = (forge.tree, forge.root);
+    for level in 0..12_u64 {
+        let no = if level == 11 { root } else { 8 + level };
+        let cells: Vec<Vec<u8>> = (0..20)
+            .map(|n| if level == 0 { leaf_cell(n, b"x") } else { child_cell(n, 7 + level) })
+            .collect();
+        forge.put_all(no, tree.0, level as u8, &cells);
+    }
+    for is_forward in [true, false] {
+        let db = forge.open();
+        let outcome = in_time(move || -> Result<()> {
+            let reader = db.begin_read().unwrap();
+            let mut cursor = reader.cursor(tree)?;
+            match is_forward {
+                true => cursor.first(reader.source())?,
+                false => cursor.last(reader.source())?,
+            }
+            while cursor.is_on_cell() {
+                match is_forward {
+                    true => cursor.next(reader.source())?,
+                    false => cursor.previous(reader.source())?,
+                }
+            }
+            Ok(())
+        });
+        assert!(matches!(outcome, Err(Error::ReachedTwice { .. })), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_cursor_that_goes_forth_and_back_does_so_for_ever() {
+    let mut forge = Forge::new(512);
+    let (tree, root) = (forge.tree, forge.root);
+    forge.put_all(root, tree.0, 1, &[child_cell(0, 10), child_cell(1, 11)]);
+    forge.put_all(10, tree.0, 0, &[leaf_cell(0, b"x")]);
+    forge.put_all(11, tree.0, 0, &[leaf_cell(1, b"x")]);
+    let db = forge.open();
+    let reader = db.begin_read().unwrap();
+    let mut cursor = reader.cursor(tree).unwrap();
+    cursor.first(reader.source()).unwrap();
+    for _ in 0..10_000 {
+        cursor.next(reader.source()).unwrap();
+        assert_eq!(cursor.integer_key(reader.source()).unwrap(), Some(1));
+        cursor.previous(reader.source()).unwrap();
+        assert_eq!(cursor.integer_key(reader.source()).unwrap(), Some(0));
+    }
+}
+
+#[test]
+fn long_payloads_that_share_their_pages_are_not_freed_twice() {
+    let local = (512 - 80) / 8;
+    let length = local as u64 + 400;
+    for is_committed in [false, true] {
+        let mut forge = Forge::new(512);
+        let (tree, root) = (forge.tree, forge.root);
+        forge.put_all(root, tree.0, 0, &[1, 2].map(|key| long_cell(key, length, local, 10)));
+        forge.put_overflow(10, tree.0, &[7; 400], 0);
+        // No page is free.
+        forge.change_anchors(|anchor| anchor[2128] = 0);
+        let db = forge.open();
+        let mut txn = db.begin_write().unwrap();
+        assert!(txn.delete(tree, 1).unwrap());
+        if is_committed {
+            txn.commit().unwrap();
+            txn = db.begin_write().unwrap();
+        }
+        let second = txn.delete(tree, 2);
+        assert!(matches!(second, Err(Error::ReachedTwice { page: PageNo(10) })), "{second:?}");
+        assert!(matches!(txn.commit(), Err(Error::HalfDone)));
+    }
+}
+
+#[test]
+fn a_check_walks_a_chain_that_many_share_once() {
+    let mut forge = Forge::new(512);
+    let (tree, root) = (forge.tree, forge.root);
+    let (local, chain) = ((512 - 80) / 8, 90);
+    let length = local as u64 + chain * 400;
+    forge.put_all(root, tree.0, 0, &[1, 2, 3, 4, 5].map(|key| long_cell(key, length, local, 10)));
+    for no in 10..10 + chain {
+        forge.put_overflow(no, tree.0, &[7; 400], if no == 9 + chain { 0 } else { no + 1 });
+    }
+    let db = forge.open();
+    let before = db.counters().reads.load(Relaxed);
+    let report = db.check(None).unwrap();
+    let reads = db.counters().reads.load(Relaxed) - before;
+    assert!(!report.faults.is_empty() && reads < 120, "{reads} {:?}", report.faults);
 }

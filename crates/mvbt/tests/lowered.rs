@@ -6,7 +6,7 @@ mod common;
 use common::Memory;
 use oneflush_mvbt::{Database, Error, Options, Probe, Read, ReadTransaction, TreeId};
 
-fn rows(reader: &ReadTransaction<'_>, tree: TreeId) -> Result<Vec<i64>, Error> {
+fn rows(reader: &ReadTransaction, tree: TreeId) -> Result<Vec<i64>, Error> {
     let mut cursor = reader.cursor(tree)?;
     cursor.seek(reader.source(), Probe::First)?;
     let mut keys = Vec::new();
@@ -36,9 +36,9 @@ fn run(left: i64) {
     txn.commit().unwrap();
     let all: Vec<i64> = (1..=20).collect();
     change(&db, tree, &all, &[]);
-    let of_before = db.begin_read();
+    let of_before = db.begin_read().unwrap();
     change(&db, tree, &[], &all[left as usize..]);
-    let of_between = db.begin_read();
+    let of_between = db.begin_read().unwrap();
     // Each of these writes the root.
     for first in [100, 200, 300] {
         change(&db, tree, &(first..first + 30).collect::<Vec<i64>>(), &[]);

@@ -16,15 +16,15 @@ fn run(seed: u64, transactions: usize) {
     let mut db = memory.create(options.clone()).unwrap();
     let mut model = Model::default();
     for round in 0..5 {
-        let mut readers: Vec<(ReadTransaction<'_>, Model)> = Vec::new();
+        let mut readers: Vec<(ReadTransaction, Model)> = Vec::new();
         for number in 0..transactions / 5 {
             if rng.u8(..12) == 0 {
-                readers.push((db.begin_read(), model.clone()));
+                readers.push((db.begin_read().unwrap(), model.clone()));
             }
-            transaction(&mut rng, &db, &mut model, &mut false).unwrap();
+            transaction(&mut rng, &db, &mut model, &mut false, spills).unwrap();
             if rng.u8(..10) == 0 {
                 let about = format!("seed {seed}, round {round}, transaction {number}");
-                check(&db.begin_read(), &model, &about);
+                check(&db.begin_read().unwrap(), &model, &about);
                 if !readers.is_empty() {
                     let (reader, then) = &readers[rng.usize(..readers.len())];
                     let about = format!("{about}, a reader of {}", reader.version());
@@ -50,7 +50,7 @@ fn run(seed: u64, transactions: usize) {
             _ => drop(db),
         }
         db = memory.open(options.clone()).unwrap();
-        check(&db.begin_read(), &model, &format!("seed {seed}, after an open"));
+        check(&db.begin_read().unwrap(), &model, &format!("seed {seed}, after an open"));
     }
     assert!(db.data_version() > Version(1));
     println!("seed {seed}: {looks:?} {options:?}");

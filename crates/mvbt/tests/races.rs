@@ -92,7 +92,7 @@ fn a_page_that_was_read_before_a_commit_does_not_hide_what_was_committed() {
     let (slow, db, tree, at) = slow_with(&Options::default());
     let (has_read, goes_on) = slow.hold(at);
     std::thread::scope(|scope| {
-        scope.spawn(|| db.begin_read().get(tree, 1).unwrap());
+        scope.spawn(|| db.begin_read().unwrap().get(tree, 1).unwrap());
         has_read.recv().unwrap();
         // The writer reads the page by itself, and commits.
         let mut txn = db.begin_write().unwrap();
@@ -100,13 +100,13 @@ fn a_page_that_was_read_before_a_commit_does_not_hide_what_was_committed() {
         txn.commit().unwrap();
         goes_on.send(()).unwrap();
     });
-    assert_eq!(db.begin_read().get(tree, 2).unwrap().as_deref(), Some(&b"two"[..]));
+    assert_eq!(db.begin_read().unwrap().get(tree, 2).unwrap().as_deref(), Some(&b"two"[..]));
     let mut txn = db.begin_write().unwrap();
     txn.insert(tree, 3, b"three").unwrap();
     txn.commit().unwrap();
     drop(db);
     let db = slow.file.open(Options::default()).unwrap();
-    let reader = db.begin_read();
+    let reader = db.begin_read().unwrap();
     assert_eq!(reader.get(tree, 2).unwrap().as_deref(), Some(&b"two"[..]));
     assert_eq!(reader.get(tree, 3).unwrap().as_deref(), Some(&b"three"[..]));
 }
@@ -120,17 +120,17 @@ fn a_page_that_was_read_before_a_rollback_does_not_bring_back_what_was_rolled_ba
     txn.insert(tree, 2, b"two").unwrap();
     let (has_read, goes_on) = slow.hold(at);
     std::thread::scope(|scope| {
-        scope.spawn(|| db.begin_read().get(tree, 1).unwrap());
+        scope.spawn(|| db.begin_read().unwrap().get(tree, 1).unwrap());
         has_read.recv().unwrap();
         txn.rollback().unwrap();
         goes_on.send(()).unwrap();
     });
-    assert_eq!(db.begin_read().get(tree, 2).unwrap(), None);
+    assert_eq!(db.begin_read().unwrap().get(tree, 2).unwrap(), None);
     let mut txn = db.begin_write().unwrap();
     assert_eq!(txn.get(tree, 2).unwrap(), None);
     txn.insert(tree, 3, b"three").unwrap();
     txn.commit().unwrap();
-    let reader = db.begin_read();
+    let reader = db.begin_read().unwrap();
     assert_eq!(reader.get(tree, 2).unwrap(), None);
     assert_eq!(reader.get(tree, 3).unwrap().as_deref(), Some(&b"three"[..]));
 }
@@ -144,11 +144,11 @@ fn what_a_savepoint_took_back_is_not_seen_by_those_who_read_meanwhile() {
     let savepoint = txn.savepoint();
     txn.insert(tree, 2, b"two").unwrap();
     // A reader brings the page into memory while it has the transaction's directory.
-    assert_eq!(db.begin_read().get(tree, 2).unwrap(), None);
+    assert_eq!(db.begin_read().unwrap().get(tree, 2).unwrap(), None);
     txn.roll_back_to(savepoint).unwrap();
     txn.set_meta(0, 1).unwrap();
     txn.commit().unwrap();
-    assert_eq!(db.begin_read().get(tree, 2).unwrap(), None);
+    assert_eq!(db.begin_read().unwrap().get(tree, 2).unwrap(), None);
     let txn = db.begin_write().unwrap();
     assert_eq!(txn.get(tree, 2).unwrap(), None);
     txn.rollback().unwrap();

@@ -28,7 +28,7 @@ fn of_inserts(rows: u64, inserts: u64, options: Options, key: impl Fn(u64) -> i6
         txn.commit().unwrap();
     }
     let after = counts();
-    let reader = db.begin_read();
+    let reader = db.begin_read().unwrap();
     assert_eq!(reader.get(tree, key(rows)).unwrap(), Some(vec![7; 100]));
     std::array::from_fn(|index| (after[index] - before[index]) as f64 / inserts as f64)
 }

@@ -1,32 +1,9 @@
 //! Places where a process can be made to die, for the test that kills processes at each of them
 //! (feature `kill-points`).
 //!
-//! Without the feature nothing of it is compiled. With it, `ONEFLUSH_KILL_AT=name:n` ends the
-//! process by `SIGKILL` when it comes to that place for the n-th time; `ONEFLUSH_STOP_AT=name:n`
-//! stops it there until `SIGCONT`; `ONEFLUSH_PANIC_AT=name:n` panics there.
+//! Without the feature nothing of it is compiled.
 
-macro_rules! kill_points {
-    ($($(#[$about:meta])* $point:ident = $name:literal,)*) => {
-        /// A place between two steps that other processes can see.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum KillPoint {
-            $($(#[$about])* $point,)*
-        }
-
-        #[cfg(feature = "kill-points")]
-        impl KillPoint {
-            pub const ALL: &[KillPoint] = &[$(KillPoint::$point,)*];
-
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(KillPoint::$point => $name,)*
-                }
-            }
-        }
-    };
-}
-
-kill_points! {
+oneflush_blocklog::kill_points! {
     /// A commit is noted on the board and not logged.
     Noted = "noted",
     /// The board's lock is taken.
@@ -98,34 +75,7 @@ kill_points! {
 #[cfg(all(feature = "kill-points", not(feature = "shuttle")))]
 impl KillPoint {
     pub fn reached(self) {
-        use std::sync::LazyLock;
-        use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-
-        use rustix::process::{Signal, getpid, kill_process};
-
-        /// What happens there (nothing: a panic), the place, how often it is come to until then.
-        type Wanted = (Option<Signal>, String, AtomicU64);
-        static WANTED: LazyLock<Option<Wanted>> = LazyLock::new(|| {
-            let ways = [
-                ("ONEFLUSH_KILL_AT", Some(Signal::KILL)),
-                ("ONEFLUSH_STOP_AT", Some(Signal::STOP)),
-                ("ONEFLUSH_PANIC_AT", None),
-            ];
-            let (signal, wanted) = ways
-                .into_iter()
-                .find_map(|(name, signal)| Some((signal, std::env::var(name).ok()?)))?;
-            let (name, count) = wanted.split_once(':')?;
-            Some((signal, name.to_owned(), AtomicU64::new(count.parse().ok()?)))
-        });
-        if let Some((signal, name, left)) = &*WANTED
-            && name == self.name()
-            && left.fetch_sub(1, SeqCst) == 1
-        {
-            let Some(signal) = *signal else { panic!("as told, at {name}") };
-            let _ = kill_process(getpid(), signal);
-            // The signal may come to another thread first.
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
+        oneflush_blocklog::kill_point::reached(self.name());
     }
 }
 

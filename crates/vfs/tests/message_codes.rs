@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use oneflush_testing::house::{self, Text};
 
 /// Where messages for people come from: folders of `crates`, or files below them.
-const PLACES: [&str; 8] = [
+const PLACES: [&str; 9] = [
     "blocklog/src",
     "cli/src/convert",
     "cli/src/library.rs",
+    "cli/src/mvbt",
     "cli/src/recover",
     "cli/src/run",
     "cli/src/shell.rs",

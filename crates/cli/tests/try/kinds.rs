@@ -175,7 +175,7 @@ fn names_may_be_odd_and_lead_through_links() {
 #[test]
 fn the_text_has_80_columns_and_says_what_is_compared_and_how_to_go_back() {
     let sandbox = Sandbox::new();
-    let path = folder(&sandbox).join("a-name-that-is-long-enough-to-need-a-line-of-its-own.db");
+    let path = folder(&sandbox).join("a-name-long-enough-for-a-line-of-its-own.db");
     make(&path, "wal", 1_000);
     let output = command(&sandbox, &path).output().unwrap();
     let text = stdout(&output);

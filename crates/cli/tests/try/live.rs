@@ -39,6 +39,20 @@ fn python(script: &str, arguments: &[&OsStr]) -> (Running, Lines<BufReader<Child
     (child, lines)
 }
 
+/// On a busy machine the writer may commit during each copy. Then the program says to try again.
+fn tried_until_it_stands_still(sandbox: &Sandbox, path: &Path) -> Output {
+    let mut tries = 0;
+    loop {
+        let mut command = sandbox.oneflush();
+        command.args(["try", "--seconds", "1", "--json"]).arg(path);
+        let output = command.output().unwrap();
+        tries += 1;
+        if output.status.success() || tries == 10 || !stderr(&output).contains("; try again") {
+            return output;
+        }
+    }
+}
+
 #[test]
 fn a_live_writer_in_another_process_loses_nothing_and_is_not_refused() {
     if !has_programs(&["python3"]) {
@@ -52,9 +66,7 @@ fn a_live_writer_in_another_process_loses_nothing_and_is_not_refused() {
         open(&path).execute_batch("CREATE TABLE total(n); INSERT INTO total VALUES (0)").unwrap();
         let (mut writer, mut lines) = python(WRITER, &[path.as_os_str()]);
         lines.next().unwrap().unwrap();
-        let mut command = sandbox.oneflush();
-        let found =
-            json(&command.args(["try", "--seconds", "1", "--json"]).arg(&path).output().unwrap());
+        let found = json(&tried_until_it_stands_still(&sandbox, &path));
         assert!(found["commit"]["rows"].as_u64().unwrap() > 5_000, "{mode}: its commits are seen");
         assert!(writer.try_wait().unwrap().is_none(), "{mode}: the writer was refused");
         writer.kill().unwrap();

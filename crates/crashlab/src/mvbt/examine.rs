@@ -53,7 +53,10 @@ impl Engine {
     fn look(&self, file: &DiskFile) -> Result<(Database, Model), String> {
         let db = self.open(file)?;
         is_sound(&db)?;
-        let model = Model::read(&db.begin_read()).map_err(|error| error.to_string())?;
+        let model = db
+            .begin_read()
+            .and_then(|reader| Model::read(&reader))
+            .map_err(|error| error.to_string())?;
         Ok((db, model))
     }
 

@@ -28,7 +28,7 @@ const TREES_MAX: usize = 4;
 
 impl Act {
     /// An answer that the model does not give is an error.
-    pub fn run(&self, txn: &mut WriteTransaction<'_>) -> Result<Result<(), String>> {
+    pub fn run(&self, txn: &mut WriteTransaction) -> Result<Result<(), String>> {
         match self {
             Act::Insert { tree, key, payload } => txn.insert(*tree, *key, payload).map(drop)?,
             Act::Delete { tree, key } => {

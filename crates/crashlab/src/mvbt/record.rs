@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use fastrand::Rng;
-use oneflush_mvbt::{Database, Error, Options, ReadTransaction, Result as MvbtResult, Retain};
+use oneflush_mvbt::{
+    Database, Error, Options, Prepared, ReadTransaction, Result as MvbtResult, Retain,
+};
 
 use crate::content::Image;
 use crate::log::{Mark, Op};
@@ -101,8 +103,8 @@ struct Run<'a> {
 }
 
 /// A reader, and what it must see.
-struct Reader<'db> {
-    txn: ReadTransaction<'db>,
+struct Reader {
+    txn: ReadTransaction,
     digest: u64,
 }
 
@@ -159,7 +161,7 @@ impl<'a> Run<'a> {
         };
         self.file = DiskFile::open(&moment.image(&choice))?;
         let db = open(&self.file, &self.options).map_err(text)?;
-        let digest = Model::read(&db.begin_read()).map_err(text)?.digest();
+        let digest = Model::read(&db.begin_read().map_err(text)?).map_err(text)?.digest();
         let found = self.begun.get(&digest).ok_or("no transaction has made what is there")?;
         let allowed = Allowed::after(&[self.beginning], &log[..after]);
         match allowed.objection(&[Found { order: found.order, digest }]) {
@@ -186,14 +188,18 @@ impl<'a> Run<'a> {
         let file = self.file.clone();
         let db = open(&file, &self.options).map_err(text)?;
         self.holds(&db)?;
-        let mut readers: Vec<Reader<'_>> = Vec::new();
+        let mut readers: Vec<Reader> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let done = at + 1;
             match *step {
                 Step::Commit { kind, seed } => self.commit(&db, kind, seed)?,
+                Step::Unmade { kind, seed } => self.unmake(&db, kind, seed)?,
                 Step::RolledBack { kind, seed } => self.roll_back(&db, kind, seed)?,
                 Step::Read => {
-                    readers.push(Reader { txn: db.begin_read(), digest: self.now.model.digest() });
+                    readers.push(Reader {
+                        txn: db.begin_read().map_err(text)?,
+                        digest: self.now.model.digest(),
+                    });
                 }
                 Step::Look => {
                     self.look(&readers)?;
@@ -232,7 +238,7 @@ impl<'a> Run<'a> {
 
     /// The last committed version holds what it must.
     fn holds(&self, db: &Database) -> Result<(), String> {
-        let found = Model::read(&db.begin_read()).map_err(text)?;
+        let found = Model::read(&db.begin_read().map_err(text)?).map_err(text)?;
         match found.digest() == self.now.model.digest() {
             true => Ok(()),
             false => Err(format!("commit {} does not hold what it must", self.now.order)),
@@ -240,7 +246,7 @@ impl<'a> Run<'a> {
     }
 
     /// A reader sees its state, or is told that this is gone. The second is rare.
-    fn look(&mut self, readers: &[Reader<'_>]) -> Result<(), String> {
+    fn look(&mut self, readers: &[Reader]) -> Result<(), String> {
         let mut gone = 0;
         for reader in readers {
             let about =
@@ -280,8 +286,29 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The outer error is a wrong answer, the inner one is the engine's.
+    /// Commits in two steps, and goes back before the second.
+    fn unmake(&mut self, db: &Database, kind: Kind, seed: u64) -> Result<(), String> {
+        let planned = self.plan(kind, seed);
+        let prepared = self.try_prepare(db, &planned)?.map_err(text)?;
+        self.holds(db)?;
+        prepared.rollback().map_err(text)?;
+        let (order, digest) = (planned.then.order, planned.digest);
+        self.file.mark(Mark::RolledBack { file: 0, order, digest });
+        self.holds(db)
+    }
+
     fn try_commit(&mut self, db: &Database, planned: &Planned) -> Result<MvbtResult<()>, String> {
+        Ok(self.try_prepare(db, planned)?.map(|prepared| {
+            prepared.finish();
+        }))
+    }
+
+    /// The outer error is a wrong answer, the inner one is the engine's.
+    fn try_prepare(
+        &mut self,
+        db: &Database,
+        planned: &Planned,
+    ) -> Result<MvbtResult<Prepared>, String> {
         let mut txn = match db.begin_write() {
             Ok(txn) => txn,
             Err(error) => return Ok(Err(error)),
@@ -295,7 +322,7 @@ impl<'a> Run<'a> {
         let (order, digest) = (planned.then.order, planned.digest);
         self.begun.insert(digest, planned.then.clone());
         self.file.mark(Mark::Begun { file: 0, order, digest });
-        Ok(txn.commit().map(drop))
+        Ok(txn.prepare())
     }
 
     fn acknowledge(&mut self, planned: Planned) {
@@ -336,7 +363,7 @@ impl<'a> Run<'a> {
     fn after_the_death(&mut self, killed: Option<Planned>) -> Result<(), String> {
         let Some(killed) = killed else { return Ok(()) };
         let db = open(&self.file, &self.options).map_err(text)?;
-        let found = Model::read(&db.begin_read()).map_err(text)?.digest();
+        let found = Model::read(&db.begin_read().map_err(text)?).map_err(text)?.digest();
         if found == self.now.model.digest() {
             return Ok(());
         }

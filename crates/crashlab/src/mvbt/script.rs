@@ -41,6 +41,11 @@ pub enum Step {
         kind: Kind,
         seed: u64,
     },
+    /// Rolled back after the first step of its commit.
+    Unmade {
+        kind: Kind,
+        seed: u64,
+    },
     /// The process dies before its write or flush behind so many. Another opens the file.
     Killed {
         kind: Kind,
@@ -102,6 +107,7 @@ impl Script {
             | Workload::Mixed
             | Workload::Crashed
             | Workload::Killed
+            | Workload::Prepared
             | Workload::History
             | Workload::Scrubbed => [0, 3000, NEVER][rng.usize(..3)],
             Workload::Huge => [NEVER, NEVER, 40_000][rng.usize(..3)],
@@ -152,14 +158,21 @@ impl Script {
         options
     }
 
-    /// A transaction that wrote early and was rolled back has taken what an old reader needs.
+    /// A transaction that has written and was rolled back has taken what an old reader needs.
     pub fn may_lose_snapshots(&self) -> bool {
-        self.spill_bytes < NEVER
+        let is_unmade = |step: &Step| matches!(step, Step::Unmade { .. });
+        let lives = self.lives.iter().map(|life| &life.steps);
+        let mut all = [&self.before, &self.steps].into_iter().chain(lives).flatten();
+        self.spill_bytes < NEVER || all.any(is_unmade)
     }
 }
 
 fn commit(kind: Kind, rng: &mut Rng) -> Step {
     Step::Commit { kind, seed: rng.u64(..) }
+}
+
+fn unmade(rng: &mut Rng) -> Step {
+    Step::Unmade { kind: any(rng), seed: rng.u64(..) }
 }
 
 fn rolled_back(kind: Kind, rng: &mut Rng) -> Step {
@@ -264,6 +277,11 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
         },
         Workload::Killed => vec![killed(rng), commit(any(rng), rng)],
         Workload::Crashed => vec![commit(any(rng), rng)],
+        Workload::Prepared => match rng.u8(..3) {
+            0 => vec![commit(any(rng), rng)],
+            1 => vec![unmade(rng), commit(of(&[Kind::Update, Kind::Any], rng), rng)],
+            _ => vec![Step::Read, unmade(rng), Step::Look],
+        },
         Workload::Mixed => match rng.u8(..16) {
             0 => vec![Step::Read],
             1 => vec![Step::Look],
@@ -272,6 +290,7 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             4 => vec![rolled_back(any(rng), rng)],
             5 => vec![Step::Reclaim],
             6 => vec![killed(rng)],
+            7 => vec![unmade(rng)],
             _ => vec![commit(any(rng), rng)],
         },
     }

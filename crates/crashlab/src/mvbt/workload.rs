@@ -32,6 +32,8 @@ pub enum Workload {
     Huge,
     /// Closed and opened again and again.
     Reopen,
+    /// Commits in two steps, many of them rolled back between both.
+    Prepared,
     /// Processes that die in their transactions, with what they wrote in the page cache.
     Killed,
     /// Begins with the crashes of earlier lives.
@@ -45,7 +47,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub const ALL: [Workload; 17] = [
+    pub const ALL: [Workload; 18] = [
         Workload::Inserts,
         Workload::Updates,
         Workload::Deletes,
@@ -58,6 +60,7 @@ impl Workload {
         Workload::Readers,
         Workload::Huge,
         Workload::Reopen,
+        Workload::Prepared,
         Workload::Killed,
         Workload::Crashed,
         Workload::Scrubbed,
@@ -79,6 +82,7 @@ impl Workload {
             Workload::Readers => "readers",
             Workload::Huge => "huge",
             Workload::Reopen => "reopen",
+            Workload::Prepared => "prepared",
             Workload::Killed => "killed",
             Workload::Crashed => "crashed",
             Workload::Scrubbed => "scrubbed",

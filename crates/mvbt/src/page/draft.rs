@@ -103,6 +103,12 @@ impl Draft {
         }
     }
 
+    /// Gives a fresh page another number.
+    pub fn give_number(&mut self, no: PageNo) {
+        self.no = no;
+        slot::put_header(&mut self.bytes, no, self.tree);
+    }
+
     /// A page of an earlier transaction, or one that this transaction has written out.
     pub fn open(image: &Image, version: Version, horizon: Horizon) -> Opened {
         let active = image.active();

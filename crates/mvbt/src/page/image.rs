@@ -69,6 +69,20 @@ impl Image {
         self.voided.as_ref()
     }
 
+    /// The page with an active directory that is *multi*. Slots are in one sector, so a crash
+    /// leaves this or what was there.
+    pub fn as_multi(&self, uuid: Uuid) -> Box<[u8]> {
+        let mut bytes = self.bytes.clone();
+        let mut slot = Slot { is_multi: true, ..self.active };
+        slot.write(&mut bytes, self.active_index, uuid);
+        bytes
+    }
+
+    /// A cell that one of its directories lists.
+    pub fn cell_at(&self, place: u16, shape: Shape) -> Cell<'_> {
+        cell::parse(&self.bytes, usize::from(place), shape).expect("the page was checked")
+    }
+
     /// What a reader of this version sees (R4, R5).
     pub fn view(&self, version: Version) -> Result<View<'_>> {
         let newest_of = [Some(&self.active), self.fallback()]
@@ -86,6 +100,15 @@ impl Image {
                 Err(Error::SnapshotGone { page: self.no, asked: version, kept })
             }
         }
+    }
+
+    /// False: the version is gone, or the page was half written when it was read.
+    pub fn serves(&self, version: Version) -> bool {
+        let is_new = |slot: &Slot| slot.version <= version;
+        let all = [Some(&self.active), self.voided()];
+        is_new(&self.active)
+            || self.fallback().is_some_and(is_new)
+            || all.into_iter().flatten().any(|slot| slot.floor <= version)
     }
 
     /// The live cells of the active directory.

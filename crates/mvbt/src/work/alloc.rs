@@ -28,10 +28,25 @@ const TAKEN_MAX: u64 = 256;
 const POOL_MIN: usize = 8;
 /// What a change of the catalog or of the tree of free pages may need.
 pub(super) const POOL_OF_SYSTEM: usize = 24;
+/// So many pages of the pool are for deletes alone: on a full disk, or at the limit of pages. At
+/// most this part of that limit.
+const RESERVE: u64 = 16;
+const RESERVE_PART: u64 = 8;
 /// So many pages are in memory at most; more go to the tree of free pages.
 const POOL_MAX: usize = 4096;
 /// So many freed ones that somebody may still reach.
 const FREED_MAX: usize = 2048;
+
+/// Which pages of the pool go to the tree of free pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deposit {
+    /// Those that are too many to be in memory.
+    Surplus,
+    /// All that find no place in the anchor.
+    AllButAnchored,
+    /// All that readers may still reach, and of the others those that are too many.
+    AllFreed,
+}
 
 /// So many pages stand in a cell of those that are free from a version on.
 const KEPT_IN_A_CELL: usize = 16;
@@ -57,19 +72,42 @@ pub fn listed_pages(key: i64, payload: &[u8]) -> Vec<PageNo> {
     }
 }
 
-impl Work<'_> {
+impl Work {
     /// A page that nobody can reach.
     pub(super) fn take_page(&mut self) -> Result<PageNo> {
         self.note_pool();
+        let full = Error::Full { limit: self.store.pages_max() };
         if self.edits_of_system == 0 {
-            self.fill(POOL_MIN)?;
+            let reserve = self.reserve();
+            let filled = self.fill(POOL_MIN.max(reserve));
+            if !self.pool.has_more_than(reserve) {
+                return filled.and(Err(full));
+            }
+            // A full disk is met by who needs a page that is not there.
+            filled.or_else(|error| if error.is_full_disk() { Ok(()) } else { Err(error) })?;
         }
-        let no = self.pool.take().ok_or(Error::Full { limit: self.options.pages_max })?;
+        let no = self.pool.take().ok_or(full)?;
         let is_in_use = self.drafts.contains_key(&no) || self.raw.contains_key(&no);
         if no.0 <= FREE_TREE.root.0 || is_in_use || !self.fresh.insert(no) {
             return Err(Error::Damaged { page: no, what: "it is free, and in use" });
         }
         Ok(no)
+    }
+
+    /// How many pages the change that is made leaves in the pool.
+    fn reserve(&self) -> usize {
+        match self.is_freeing {
+            true => 0,
+            false => RESERVE.min(self.store.pages_max() / RESERVE_PART) as usize,
+        }
+    }
+
+    /// Does something that leaves less than was there. It may take the reserve.
+    pub fn freeing<R>(&mut self, change: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let was_freeing = std::mem::replace(&mut self.is_freeing, true);
+        let changed = change(self);
+        self.is_freeing = was_freeing;
+        changed
     }
 
     /// Has `least` pages in the pool. This changes the catalog and the tree of free pages, so it is
@@ -84,7 +122,11 @@ impl Work<'_> {
             return Ok(());
         }
         self.pool.is_filling = true;
-        let filled = self.fill_from_file(least);
+        let mut filled = self.fill_from_file(least);
+        // To note the number of pages, the catalog may have taken some.
+        if filled.is_ok() && !self.pool.has_more_than(least) {
+            filled = self.fill_from_file(least);
+        }
         self.pool.is_filling = false;
         filled
     }
@@ -103,7 +145,7 @@ impl Work<'_> {
         if self.pool.has_more_than(least) {
             return Ok(());
         }
-        let more = wanted.max(least as u64).min(self.options.pages_max.saturating_sub(count));
+        let more = wanted.max(least as u64 + 1).min(self.store.pages_max().saturating_sub(count));
         if more > 0 {
             self.store.grow(count + more)?;
             // The pages first: to note their number, the catalog may need one.
@@ -131,7 +173,7 @@ impl Work<'_> {
     }
 
     fn next_free(&self) -> Result<Option<(i64, Vec<u8>)>> {
-        let mut cursor = Cursor::new(FREE_TREE);
+        let mut cursor = Cursor::new(self, FREE_TREE);
         cursor.first(self)?;
         let is_kept = |version: Version| {
             version > self.horizon.version && !mutant::is(Mutant::KeptPagesReused)
@@ -143,8 +185,9 @@ impl Work<'_> {
     }
 
     /// The page will not be used after this transaction.
-    pub(super) fn free_page(&mut self, no: PageNo) {
+    pub(super) fn free_page(&mut self, no: PageNo) -> Result<()> {
         self.note_pool();
+        self.pool.learn(no)?;
         self.note(no);
         if self.fresh.contains(&no) || !self.spilled.contains_key(&no) {
             self.drafts.remove(&no);
@@ -159,21 +202,25 @@ impl Work<'_> {
             self.spilled.remove(&no);
             self.pool.give_back(no);
         } else {
-            self.pool.free_later(no);
+            self.pool.note_freed(no);
         }
+        Ok(())
     }
 
     pub(super) fn pool_is_filling(&self) -> bool {
         self.pool.is_filling
     }
 
-    /// Puts pages of the pool into the tree of free pages: all of them, or those that are too many.
-    pub fn deposit(&mut self, all: bool) -> Result<()> {
-        self.pool.ripen(self.horizon.version);
-        let (fresh_max, freed_max) = match all {
-            true => (anchor::POOL_MAX, anchor::KEPT_MAX),
-            false => (POOL_MAX, FREED_MAX),
+    /// Puts pages of the pool into the tree of free pages.
+    pub fn deposit(&mut self, which: Deposit) -> Result<()> {
+        let (fresh_max, freed_max) = match which {
+            Deposit::Surplus => (POOL_MAX, FREED_MAX),
+            Deposit::AllButAnchored => (anchor::POOL_MAX, anchor::KEPT_MAX),
+            Deposit::AllFreed => (anchor::POOL_MAX, 0),
         };
+        if which != Deposit::Surplus || self.pool.freed_count() > freed_max {
+            self.pool.ripen(self.horizon.version);
+        }
         for no in self.pool.take_surplus(fresh_max) {
             self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
         }

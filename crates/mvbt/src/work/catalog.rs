@@ -10,6 +10,7 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::backup::Rest;
 use crate::bytes::{get_u32, get_u48, get_u64, push_u48};
 use crate::history::ENTRY_BYTES;
 use crate::page::cell::{self, Content};
@@ -97,7 +98,7 @@ pub fn page_count(source: &dyn Source) -> Result<u64> {
     }
 }
 
-fn next_tree(source: &dyn Source) -> Result<TreeId> {
+pub fn next_tree(source: &dyn Source) -> Result<TreeId> {
     match entry(source, NEXT_KEY)? {
         Some(entry) if entry.len() == 4 => Ok(TreeId(get_u32(&entry, 0))),
         _ => Err(damaged("it has no number for the next tree")),
@@ -107,7 +108,7 @@ fn next_tree(source: &dyn Source) -> Result<TreeId> {
 /// The numbers of all trees but catalog and free pages.
 pub fn trees(source: &dyn Source) -> Result<Vec<TreeId>> {
     let mut ids = Vec::new();
-    let mut cursor = crate::cursor::Cursor::new(CATALOG_TREE);
+    let mut cursor = crate::cursor::Cursor::new(source, CATALOG_TREE);
     cursor.seek(source, Probe::Integer(i64::from(FIRST_TREE.0)))?;
     while let Some(key) = cursor.integer_key(source)? {
         ids.push(TreeId(
@@ -118,13 +119,22 @@ pub fn trees(source: &dyn Source) -> Result<Vec<TreeId>> {
     Ok(ids)
 }
 
-impl Work<'_> {
+impl Work {
     pub(super) fn put_entry(&mut self, key: i64, payload: &[u8]) -> Result<()> {
         self.insert(&CATALOG_TREE, Some(key), Probe::Integer(key), payload).map(drop)
     }
 
     pub(super) fn set_page_count(&mut self, pages: u64) -> Result<()> {
         self.put_entry(PAGES_KEY, &pages.to_le_bytes())
+    }
+
+    /// Trees whose pages are in the file already, and what goes with them.
+    pub fn adopt(&mut self, rest: &Rest) -> Result<()> {
+        self.put_entry(NEXT_KEY, &rest.next_tree.0.to_le_bytes())?;
+        for (index, &word) in rest.meta.iter().enumerate().filter(|(_, word)| **word != 0) {
+            self.set_meta(index, word)?;
+        }
+        rest.trees.iter().try_for_each(|tree| self.put_tree(*tree))
     }
 
     pub fn set_meta(&mut self, index: usize, value: u32) -> Result<()> {
@@ -189,10 +199,10 @@ impl Work<'_> {
         let tree = self.tree(id)?;
         self.free_below(&tree, tree.root, None, &mut FxHashSet::default())?;
         self.note_trees();
+        self.note_change(id);
         self.delete(&CATALOG_TREE, Probe::Integer(i64::from(id.0)))?;
         self.trees.remove(&id);
-        self.free_page(tree.root);
-        Ok(())
+        self.free_page(tree.root)
     }
 
     /// Frees all pages below one, and the long payloads in it. Answers how many cells the leaves
@@ -226,7 +236,7 @@ impl Work<'_> {
             if height > 0 {
                 let child = self.page(no)?.view()?.cell(index).child;
                 count += self.free_below(tree, child, Some(height), reached)?;
-                self.free_page(child);
+                self.free_page(child)?;
             }
         }
         Ok(count)

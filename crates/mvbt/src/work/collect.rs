@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::work::Work;
 use crate::{PageNo, Result};
 
-impl Work<'_> {
+impl Work {
     /// Rids pages of cells that nobody needs. A page whose cells are needed stays for later.
     pub fn collect(&mut self, pages: BTreeSet<PageNo>) -> Result<()> {
         if !self.has_changes() {

@@ -4,36 +4,88 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
+use crate::kill_point::KillPoint;
 use crate::mutant::{self, Mutant};
 use crate::page::draft::Draft;
 use crate::page::image::Image;
 use crate::ring::{CommitBlock, Expected, PAGES_MAX};
+use crate::store::Store;
 use crate::work::Work;
 use crate::work::pool::Pool;
-use crate::{PageNo, Result};
+use crate::{PageNo, Result, Version};
 
-/// What became of a transaction.
-pub struct Committed {
-    pub pool: Pool,
-    /// How many pages it has freed.
-    pub freed: usize,
+/// A transaction that is in the file and durable, and that readers do not see yet (I20).
+pub struct Written {
+    pub version: Version,
+    /// All pages that were written.
+    pub changed: Vec<PageNo>,
     /// Pages to be collected by the next one.
     pub uncollected: BTreeSet<PageNo>,
-    /// False: it had changed nothing, and no version was used.
-    pub wrote: bool,
-    /// A commit block was written.
-    pub used_ring: bool,
+    pool: Pool,
+    pages: Pages,
+    images: Vec<Image>,
+    /// Pages of long payloads. They are not in the cache.
+    overflow: FxHashSet<PageNo>,
+}
+
+/// What was written.
+enum Pages {
+    /// Nothing had changed, and no version was used.
+    None,
+    /// One page, and no commit block (I9).
+    Single,
+    /// The pages that the commit block lists.
+    Several(Vec<PageNo>),
+}
+
+impl Written {
+    pub fn is_nothing(&self) -> bool {
+        matches!(self.pages, Pages::None)
+    }
+
+    pub fn used_ring(&self) -> bool {
+        matches!(self.pages, Pages::Several(_))
+    }
+
+    /// How many pages it has freed.
+    pub fn freed(&self) -> u64 {
+        self.pool.freed_now().len() as u64
+    }
+
+    /// Puts what was written into the cache, for those who begin now. Answers the pool of the next
+    /// transaction.
+    pub fn publish(self, store: &Store) -> Pool {
+        self.overflow.iter().for_each(|&no| store.forget(no));
+        self.images.into_iter().for_each(|image| store.keep(image));
+        match self.pages {
+            Pages::None => self.pool,
+            Pages::Single => self.pool.after_commit(self.version, None),
+            Pages::Several(listed) => self.pool.after_commit(self.version, Some(listed)),
+        }
+    }
+
+    /// After this the version can be made void: each of its directories is *multi* (I20).
+    pub fn make_voidable(&self, store: &Store) -> Result<()> {
+        let (Pages::Single, [image]) = (&self.pages, &self.images[..]) else { return Ok(()) };
+        if mutant::is(Mutant::SingleUnmarked) {
+            return Ok(());
+        }
+        store.write_page_durable(image.no, &image.as_multi(store.uuid))
+    }
 }
 
 /// Pages as they are to be written, and the checksums of their directories.
 struct Finished {
+    /// Nobody else reaches them yet. They are written first: a directory in the others may lead
+    /// readers of older versions to them (P6).
+    fresh: BTreeMap<PageNo, Box<[u8]>>,
     pages: BTreeMap<PageNo, Box<[u8]>>,
-    /// Those of them that are of long payloads. They are not in the cache.
+    /// Those of them that are of long payloads.
     overflow: FxHashSet<PageNo>,
     checksums: BTreeMap<PageNo, Expected>,
 }
 
-impl Work<'_> {
+impl Work {
     /// True if a commit would write something.
     pub fn has_changes(&self) -> bool {
         let is_changed = self.drafts.values().any(Draft::is_changed);
@@ -45,27 +97,33 @@ impl Work<'_> {
         !self.spilled.is_empty()
     }
 
-    /// Writes the transaction. `ring` is the place of its commit block, if it needs one.
-    pub fn commit(mut self, ring: u64) -> Result<Committed> {
+    /// Writes the transaction, and flushes. `ring` is the place of its commit block, if it needs
+    /// one.
+    pub fn write(mut self, ring: u64) -> Result<Written> {
         self.drafts.retain(|_, draft| draft.is_changed());
         let count = self.drafts.len() + self.raw.len();
+        let version = self.version;
         if count == 0 && self.spilled.is_empty() {
-            let (pool, uncollected) = (self.pool, self.uncollected);
-            return Ok(Committed { pool, freed: 0, uncollected, wrote: false, used_ring: false });
+            let (pages, pool, changed) = (Pages::None, self.pool, Vec::new());
+            let (images, overflow) = (Vec::new(), FxHashSet::default());
+            let uncollected = self.uncollected;
+            return Ok(Written { version, changed, uncollected, pool, pages, images, overflow });
         }
         let is_alone = self.spilled.is_empty() || mutant::is(Mutant::EarlyPagesForgotten);
         let is_single = count == 1 && self.fresh.is_empty() && is_alone;
         let finished = self.finish(!is_single);
-        let version = self.version;
-        let mut listed = None;
-        if is_single {
+        let mut all = std::mem::take(&mut self.spilled);
+        all.extend(&finished.checksums);
+        let changed = all.keys().copied().collect();
+        let pages = if is_single {
             for (no, bytes) in &finished.pages {
                 self.store.write_page_durable(*no, bytes)?;
             }
+            Pages::Single
         } else {
+            self.store.write_pages(&finished.fresh)?;
+            KillPoint::Written.reached();
             self.store.write_pages(&finished.pages)?;
-            let mut all = std::mem::take(&mut self.spilled);
-            all.extend(&finished.checksums);
             let mut pages: Vec<(PageNo, Expected)> = all.into_iter().collect();
             if pages.len() > PAGES_MAX {
                 // I11: the list says that all of them are there.
@@ -74,46 +132,44 @@ impl Work<'_> {
                 }
                 pages.clear();
             }
-            listed = Some(pages.iter().map(|&(no, _)| no).collect());
+            let listed = pages.iter().map(|&(no, _)| no).collect();
             self.store.write_commit_block(&CommitBlock { version, pages }, ring)?;
+            KillPoint::Listed.reached();
             if !mutant::is(Mutant::CommitUnflushed) {
                 self.store.flush()?;
             }
+            Pages::Several(listed)
+        };
+        let overflow = finished.overflow;
+        let voids = self.store.voids.read();
+        let all = finished.fresh.into_iter().chain(finished.pages);
+        let of_trees = all.filter(|(no, _)| !overflow.contains(no));
+        let images = of_trees.map(|(no, bytes)| Image::read(bytes, no, self.store.uuid, &voids));
+        let images = images.collect::<Result<_>>()?;
+        drop(voids);
+        let (pool, mut uncollected) = (self.pool, self.uncollected);
+        for no in pool.freed_now() {
+            uncollected.remove(no);
         }
-        self.publish(finished)?;
-        let freed = self.pool.freed_now().len();
-        self.uncollected.retain(|no| !self.pool.freed_now().contains(no));
-        let pool = self.pool.after_commit(version, listed);
-        let (uncollected, used_ring) = (self.uncollected, !is_single);
-        Ok(Committed { pool, freed, uncollected, wrote: true, used_ring })
+        Ok(Written { version, changed, uncollected, pool, pages, images, overflow })
     }
 
     fn finish(&mut self, is_multi: bool) -> Finished {
-        let (mut pages, mut checksums) = (BTreeMap::new(), BTreeMap::new());
+        let (mut fresh, mut pages) = (BTreeMap::new(), BTreeMap::new());
+        let mut checksums = BTreeMap::new();
         let overflow = self.raw.keys().copied().collect();
         for (no, draft) in self.drafts.drain() {
             let (bytes, checksum) = draft.finish(self.version, is_multi, self.store.uuid);
-            pages.insert(no, bytes);
+            let is_fresh = self.fresh.contains(&no);
+            if is_fresh { &mut fresh } else { &mut pages }.insert(no, bytes);
             checksums.insert(no, Expected::Checksum(checksum));
         }
         for (no, (bytes, checksum)) in self.raw.drain() {
-            pages.insert(no, bytes);
+            fresh.insert(no, bytes);
             checksums.insert(no, Expected::Checksum(checksum));
         }
         self.raw_bytes = 0;
-        Finished { pages, overflow, checksums }
-    }
-
-    /// Puts what was written into the cache, for those who begin now.
-    fn publish(&self, finished: Finished) -> Result<()> {
-        finished.overflow.iter().for_each(|&no| self.store.forget(no));
-        let voids = self.store.voids.read();
-        for (no, bytes) in finished.pages {
-            if !finished.overflow.contains(&no) {
-                self.store.keep(Image::read(bytes, no, self.store.uuid, &voids)?);
-            }
-        }
-        Ok(())
+        Finished { fresh, pages, overflow, checksums }
     }
 
     /// Writes pages early if there are many. They count only with the commit block.
@@ -126,8 +182,9 @@ impl Work<'_> {
         self.drafts.retain(|_, draft| draft.is_changed());
         self.note_uncollected();
         let finished = self.finish(true);
+        self.store.write_pages(&finished.fresh)?;
         self.store.write_pages(&finished.pages)?;
-        for no in finished.pages.keys() {
+        for no in finished.checksums.keys() {
             self.store.forget(*no);
         }
         self.spilled.extend(finished.checksums);

@@ -1,14 +1,17 @@
 //! Insert and delete.
 
-use crate::Result;
+use crate::check::Order;
+use crate::cursor::Cursor;
 use crate::page::cell;
+use crate::restore::Restored;
 use crate::search::{self, PageRef, Probe, Source, Step, TreeRef};
 use crate::work::Work;
 use crate::work::alloc::POOL_OF_SYSTEM;
 use crate::work::catalog::FIRST_TREE;
-use crate::work::put::{Change, ROOT_SPARE_BYTES};
+use crate::work::put::{Change, ROOT_SPARE_BYTES, child_cell};
+use crate::{Error, Result};
 
-impl Work<'_> {
+impl Work {
     /// Puts a payload at a key, or a record where `probe` finds its place. What was there before is
     /// replaced. True if something was.
     pub fn insert(
@@ -40,7 +43,7 @@ impl Work<'_> {
 
     /// True if there was one.
     pub fn delete(&mut self, tree: &TreeRef, probe: Probe<'_>) -> Result<bool> {
-        self.edit(tree, |work| {
+        let delete = |work: &mut Self| {
             let mut path = Vec::new();
             if !search::descend(work, tree, probe, &mut path)? {
                 return Ok(false);
@@ -49,7 +52,44 @@ impl Work<'_> {
             work.free_content(step.no, step.index)?;
             work.take_out(tree, &path)?;
             Ok(true)
+        };
+        self.freeing(|work| work.edit(tree, delete))
+    }
+
+    /// Deletes the cell on which a saved cursor stands.
+    pub fn delete_at(&mut self, cursor: &mut Cursor, order: Option<Order<'_>>) -> Result<()> {
+        let tree = self.tree(cursor.tree().id)?;
+        let delete = |work: &mut Self| {
+            let step = work.step_of(cursor, order)?;
+            work.free_content(step.no, step.index)?;
+            work.take_out(&tree, cursor.path())
+        };
+        self.freeing(|work| work.edit(&tree, delete))
+    }
+
+    /// Puts a payload in the place of the one on which a saved cursor of an integer tree stands.
+    pub fn replace_at(&mut self, cursor: &mut Cursor, payload: &[u8]) -> Result<()> {
+        let tree = self.tree(cursor.tree().id)?;
+        self.edit(&tree, |work| {
+            let Step { no, index } = work.step_of(cursor, None)?;
+            let key = cursor.integer_key(work)?;
+            let stored = work.store_content(&tree, payload)?;
+            let mut bytes = Vec::with_capacity(payload.len().min(work.store.page_bytes) + 24);
+            cell::encode(&mut bytes, work.version, None, key, stored.content());
+            work.free_content(no, index)?;
+            let cells = vec![bytes];
+            let change = Change { from: index, to: index + 1, is_inner: false, cells };
+            work.put(&tree, cursor.path(), change)
         })
+    }
+
+    /// Where the cursor stands. To begin a change may have changed the root: then it looks again.
+    fn step_of(&self, cursor: &mut Cursor, order: Option<Order<'_>>) -> Result<Step> {
+        let step = match cursor.restore(self, order)? {
+            Restored::Same => cursor.step(self)?,
+            _ => None,
+        };
+        step.ok_or(Error::Misuse { what: "the cursor stands on no cell, or its cell is gone" })
     }
 
     /// A change of one tree. For the catalog, and for the tree of free pages, the pool is filled
@@ -61,7 +101,12 @@ impl Work<'_> {
     ) -> Result<R> {
         let is_of_system = tree.id < FIRST_TREE;
         if is_of_system && self.edits_of_system == 0 {
-            self.fill(POOL_OF_SYSTEM)?;
+            // On a full disk what the reserve has may be enough.
+            if let Err(error) = self.fill(POOL_OF_SYSTEM)
+                && !(self.is_freeing && error.is_full_disk())
+            {
+                return Err(error);
+            }
         }
         self.edits_of_system += u32::from(is_of_system);
         let changed = self.settle_root(tree).and_then(|()| change(self));
@@ -79,7 +124,7 @@ impl Work<'_> {
             (view.len(), view.height)
         };
         if length == 1 && !above.is_empty() {
-            self.free_page(step.no);
+            self.free_page(step.no)?;
             return self.take_out_child(tree, above);
         }
         if length == 1 && height > 0 {
@@ -121,7 +166,7 @@ impl Work<'_> {
             return Ok(());
         }
         let leaf = self.fresh_draft(tree, 0)?;
-        let cell = self.child_cell_from(self.version, leaf, tree.is_record, None);
+        let cell = child_cell(self.version, leaf, tree.is_record, None);
         let draft = self.draft(tree.root)?;
         if draft.height() > 0 && draft.replace(0, length, &cell, 0) {
             return Ok(());
@@ -162,7 +207,7 @@ impl Work<'_> {
                 *root = before;
                 return Ok(());
             }
-            self.free_page(child);
+            self.free_page(child)?;
         }
     }
 

@@ -1,7 +1,5 @@
 //! What history is kept, and the times in it: changed by the transaction that they are about.
 
-use std::time::SystemTime;
-
 use rustc_hash::FxHashSet;
 
 use crate::bytes::push_u48;
@@ -14,7 +12,7 @@ use crate::{Error, PageNo, Result, Version};
 /// A new mark takes so many of those with it that are not needed. So they become fewer.
 const FORGOTTEN_AT_ONCE: usize = 8;
 
-impl Work<'_> {
+impl Work {
     /// From this transaction on, so much is kept. What was given up does not come back.
     pub fn set_retain(&mut self, retain: Retain) -> Result<()> {
         if retain == Retain::Versions(0) {
@@ -25,7 +23,7 @@ impl Work<'_> {
             (Some(before), Retain::Off) => {
                 let root = before.marks.root;
                 self.free_below(&before.marks, root, None, &mut FxHashSet::default())?;
-                self.free_page(root);
+                self.free_page(root)?;
                 self.delete(&CATALOG_TREE, Probe::Integer(RETAIN_KEY)).map(drop)
             }
             (None, _) => {
@@ -71,13 +69,13 @@ impl Work<'_> {
 
     /// Notes when this transaction is committed, if it is the first of an opening, or the last time
     /// that was noted is long enough ago (H3). Of versions up to `settled` some never were.
-    pub fn note_time(&mut self, clock: fn() -> SystemTime, settled: Version) -> Result<()> {
+    pub fn note_time(&mut self, settled: Version) -> Result<()> {
         if !self.may_have_marks || !self.has_changes() {
             return Ok(());
         }
         let Some(Settings { marks, .. }) = history::settings(self)? else { return Ok(()) };
         let last = history::last_mark(self, &marks)?;
-        let mut time_ms = history::milliseconds(clock());
+        let mut time_ms = history::milliseconds((self.options.clock)());
         let mut number = 1;
         if let Some(last) = last {
             let all_were = last.version > settled;

@@ -20,7 +20,7 @@ impl Stored {
     }
 }
 
-impl Work<'_> {
+impl Work {
     /// Puts what does not fit in a cell into overflow pages.
     pub(super) fn store_content(&mut self, tree: &TreeRef, bytes: &[u8]) -> Result<Stored> {
         let length = bytes.len() as u64;
@@ -43,7 +43,6 @@ impl Work<'_> {
             self.raw.insert(*no, page);
             next = Some(*no);
         }
-        self.changes += 1;
         Ok(Stored { length, local: local.to_vec(), overflow: next })
     }
 
@@ -64,8 +63,7 @@ impl Work<'_> {
                 payload::each(self, content, |no, _| pages.push(no))?;
             }
         }
-        pages.into_iter().for_each(|no| self.free_page(no));
-        Ok(())
+        pages.into_iter().try_for_each(|no| self.free_page(no))
     }
 
     /// Frees the overflow pages of a separator that was made and is not used.
@@ -78,7 +76,7 @@ impl Work<'_> {
             let content = Content { length, local: &key[at..at + local], overflow: Some(overflow) };
             let mut pages = Vec::new();
             payload::each(self, content, |no, _| pages.push(no))?;
-            pages.into_iter().for_each(|no| self.free_page(no));
+            pages.into_iter().try_for_each(|no| self.free_page(no))?;
         }
         Ok(())
     }

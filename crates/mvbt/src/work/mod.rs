@@ -26,6 +26,7 @@ mod redistribute;
 mod savepoint;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -38,18 +39,20 @@ use crate::search::{PageRef, Source, TreeRef};
 use crate::store::Store;
 use crate::{Error, PageNo, Result, TreeId, Version};
 
-pub use alloc::listed_pages;
+pub use alloc::{Deposit, listed_pages};
 pub use catalog::FREE_PAGES;
 pub use catalog::{
     CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, MARKS, META_WORDS, RETAIN_KEY, entry,
-    first_cells, meta, page_count, root_in, tree, trees,
+    first_cells, meta, next_tree, page_count, root_in, tree, trees,
 };
+pub use commit::Written;
 pub use pool::Pool;
+pub use put::{ROOT_SPARE_BYTES, child_cell, key_of_cell};
 use savepoint::Saved;
 
-pub struct Work<'a> {
-    pub store: &'a Store,
-    pub options: &'a Options,
+pub struct Work {
+    pub store: Arc<Store>,
+    pub options: Arc<Options>,
     pub version: Version,
     /// What readers may have.
     pub horizon: Horizon,
@@ -68,20 +71,23 @@ pub struct Work<'a> {
     uncollected: BTreeSet<PageNo>,
     /// Changes of the catalog or of the tree of free pages that are being made.
     edits_of_system: u32,
+    /// The change that is made leaves less than was there.
+    is_freeing: bool,
     trees: FxHashMap<TreeId, TreeRef>,
     savepoints: Vec<Saved>,
-    /// Rises with each change, so that cursors notice.
-    pub changes: u64,
+    /// How often each tree was changed, and how often something was taken back. So cursors notice.
+    changes: FxHashMap<TreeId, u64>,
+    rollbacks: u64,
 }
 
-impl<'a> Work<'a> {
+impl Work {
     pub fn new(
-        store: &'a Store,
-        options: &'a Options,
+        store: Arc<Store>,
+        options: Arc<Options>,
         version: Version,
         horizon: Horizon,
         pool: Pool,
-    ) -> Work<'a> {
+    ) -> Work {
         Work {
             store,
             options,
@@ -96,9 +102,11 @@ impl<'a> Work<'a> {
             pool,
             uncollected: BTreeSet::new(),
             edits_of_system: 0,
+            is_freeing: false,
             trees: FxHashMap::default(),
             savepoints: Vec::new(),
-            changes: 0,
+            changes: FxHashMap::default(),
+            rollbacks: 0,
         }
     }
 
@@ -109,12 +117,11 @@ impl<'a> Work<'a> {
 
     /// `is_root`: readers may need what it was at another height.
     fn draft_of(&mut self, no: PageNo, is_root: bool) -> Result<&mut Draft> {
-        self.changes += 1;
         if !self.drafts.contains_key(&no) {
             let is_spilled = self.spilled.contains_key(&no);
             let image = match is_spilled {
                 // Its own directory counts for this transaction alone.
-                true => std::sync::Arc::new(self.spilled_image(no)?),
+                true => Arc::new(self.spilled_image(no)?),
                 false => self.store.page(no)?,
             };
             let opened = Draft::open(&image, self.version, self.horizon_of(image.tree));
@@ -138,7 +145,12 @@ impl<'a> Work<'a> {
         } else {
             self.note(no);
         }
+        self.note_change(self.drafts[&no].tree);
         Ok(self.drafts.get_mut(&no).expect("it was put there"))
+    }
+
+    fn note_change(&mut self, tree: TreeId) {
+        *self.changes.entry(tree).or_default() += 1;
     }
 
     /// What readers may have of a tree. Free pages and times are read as they are now alone (H6).
@@ -223,7 +235,7 @@ impl<'a> Work<'a> {
                 what: "it has more than fits in a page",
             });
         }
-        let cell = self.child_cell_from(self.version, child, tree.is_record, None);
+        let cell = child_cell(self.version, child, tree.is_record, None);
         let root = self.drafts.get_mut(&tree.root).expect("it is being changed");
         match root.insert(0, &cell, 0) {
             true => Ok(()),
@@ -249,7 +261,7 @@ impl<'a> Work<'a> {
             return Err(Error::Damaged { page: root, what: "it has more than fits in a page" });
         }
         history.set_floor(Version(0));
-        let cell = self.child_cell_from(displaced.start, no, tree.is_record, None);
+        let cell = child_cell(displaced.start, no, tree.is_record, None);
         let mut is_listed = self.list_dead(root, &cell, displaced.end);
         if !is_listed {
             self.hand_down(root, displaced.height)?;
@@ -260,8 +272,7 @@ impl<'a> Work<'a> {
         }
         // Readers below this transaction alone see it.
         self.note_pool();
-        self.pool.free_later(no);
-        Ok(())
+        self.pool.free_later(no)
     }
 }
 
@@ -271,9 +282,16 @@ fn above(no: PageNo, height: u8) -> Result<u8> {
     height.checked_add(1).ok_or(damaged)
 }
 
-impl Source for Work<'_> {
-    fn changes(&self) -> u64 {
-        self.changes
+impl Source for Work {
+    fn changes(&self, tree: TreeId) -> u64 {
+        self.rollbacks + self.changes.get(&tree).copied().unwrap_or(0)
+    }
+
+    fn tree(&self, of: &TreeRef) -> Result<TreeRef> {
+        if Work::is_fixed(of) {
+            return Ok(*of);
+        }
+        self.trees.get(&of.id).map_or_else(|| tree(self, of.id), |tree| Ok(*tree))
     }
 
     fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
@@ -281,7 +299,7 @@ impl Source for Work<'_> {
             return Ok(PageRef::Draft(draft));
         }
         if self.spilled.contains_key(&no) {
-            return Ok(PageRef::Newest(std::sync::Arc::new(self.spilled_image(no)?)));
+            return Ok(PageRef::Newest(Arc::new(self.spilled_image(no)?)));
         }
         Ok(PageRef::Newest(self.store.page(no)?))
     }
@@ -297,5 +315,9 @@ impl Source for Work<'_> {
         };
         let page = overflow::decode(bytes, no, self.store.uuid)?;
         Ok((page.payload.to_vec(), page.next))
+    }
+
+    fn pages(&self) -> Result<u64> {
+        self.store.pages()
     }
 }

@@ -10,13 +10,14 @@ use rustc_hash::FxHashSet;
 
 use crate::anchor;
 use crate::mutant::{self, Mutant};
-use crate::{PageNo, Version};
+use crate::ring::Expected;
+use crate::{Error, PageNo, Result, Version};
 
 /// Pages that a transaction has freed. Readers of its version, and later ones, do not reach them.
 #[derive(Clone, Debug, Default)]
 pub struct Freed {
     pub version: Version,
-    pub pages: Vec<PageNo>,
+    pub pages: Arc<Vec<PageNo>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -32,18 +33,67 @@ pub struct Pool {
     /// In the list of the newest commit block that was flushed. While a later transaction is in
     /// flight, recovery may look at them to judge that block (I12).
     held: Arc<FxHashSet<PageNo>>,
+    /// All pages of the pool. In a hostile file two cells may lead to one, and both free it.
+    known: Known,
     pub is_filling: bool,
 }
 
+/// A set of pages that is cheap to clone: what a transaction changes in it is noted beside it.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    base: Arc<FxHashSet<PageNo>>,
+    added: FxHashSet<PageNo>,
+    removed: FxHashSet<PageNo>,
+}
+
+impl Known {
+    /// False: it was there.
+    fn insert(&mut self, no: PageNo) -> bool {
+        match self.base.contains(&no) {
+            true => self.removed.remove(&no),
+            false => self.added.insert(no),
+        }
+    }
+
+    fn remove(&mut self, no: PageNo) {
+        if !self.added.remove(&no) && self.base.contains(&no) {
+            self.removed.insert(no);
+        }
+    }
+
+    /// To be called when no clone is left.
+    fn settle(&mut self) {
+        let base = Arc::make_mut(&mut self.base);
+        for no in self.removed.drain() {
+            base.remove(&no);
+        }
+        base.extend(self.added.drain());
+    }
+}
+
 impl Pool {
-    /// What the close before has left: free pages, and those that are free from a version on.
-    pub fn of(fresh: Vec<PageNo>, kept: Vec<(PageNo, Version)>) -> Pool {
-        let mut pool = Pool { fresh: Arc::new(fresh), ..Pool::default() };
+    /// What the close before has left: pages that are free from a version on.
+    pub fn add_kept(&mut self, kept: Vec<(PageNo, Version)>) {
         for (no, version) in kept {
             let is_reused = mutant::is(Mutant::KeptPagesReused);
-            pool.add_freed(if is_reused { Version(0) } else { version }, vec![no]);
+            self.add_freed(if is_reused { Version(0) } else { version }, vec![no]);
         }
-        pool
+    }
+
+    /// Another user has written since, and a commit block of this list was flushed last.
+    pub fn hold(&mut self, listed: Option<Vec<(PageNo, Expected)>>) {
+        let listed = listed.into_iter().flatten();
+        self.held = Arc::new(listed.map(|(no, _)| no).collect());
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.freed.is_empty()
+    }
+
+    /// Takes all pages out. Answers those that no reader of any user reaches.
+    pub fn take_fresh(&mut self) -> Vec<PageNo> {
+        let left = Pool { held: Arc::clone(&self.held), ..Pool::default() };
+        Arc::unwrap_or_clone(std::mem::replace(self, left).fresh)
     }
 
     /// Free pages for the next opening, and those that are free from a version on.
@@ -56,31 +106,50 @@ impl Pool {
 
     /// All pages that nobody reaches, or that only older readers do.
     pub fn all(&self) -> impl Iterator<Item = PageNo> {
-        let freed = self.freed.iter().flat_map(|freed| &freed.pages);
+        let freed = self.freed.iter().flat_map(|freed| &*freed.pages);
         self.fresh.iter().chain(freed).copied()
     }
 
     /// The lowest is taken first, so that neighbours are written together.
     pub fn add(&mut self, mut pages: Vec<PageNo>) {
+        pages.retain(|&no| self.known.insert(no));
         pages.sort_unstable_by(|one, other| other.cmp(one));
         Arc::make_mut(&mut self.fresh).splice(0..0, pages);
     }
 
-    /// Pages that are free for readers of this version and later ones. It is above all that were
-    /// given before.
-    pub fn add_freed(&mut self, version: Version, pages: Vec<PageNo>) {
+    /// Pages that are free for readers of this version and later ones.
+    pub fn add_freed(&mut self, version: Version, mut pages: Vec<PageNo>) {
+        pages.retain(|&no| self.known.insert(no));
+        self.put_freed(version, pages);
+    }
+
+    fn put_freed(&mut self, version: Version, pages: Vec<PageNo>) {
         if !pages.is_empty() {
             self.freed_count += pages.len();
-            Arc::make_mut(&mut self.freed).push_back(Freed { version, pages });
+            let behind = self.freed.partition_point(|freed| freed.version <= version);
+            let freed = Freed { version, pages: Arc::new(pages) };
+            Arc::make_mut(&mut self.freed).insert(behind, freed);
         }
     }
 
-    /// A page that this transaction makes for older readers alone, or has freed.
-    pub fn free_later(&mut self, no: PageNo) {
+    /// A page that this transaction makes for older readers alone.
+    pub fn free_later(&mut self, no: PageNo) -> Result<()> {
+        self.learn(no)?;
+        self.note_freed(no);
+        Ok(())
+    }
+
+    /// The page comes into the pool. An error: it is there.
+    pub fn learn(&mut self, no: PageNo) -> Result<()> {
+        if self.known.insert(no) { Ok(()) } else { Err(Error::ReachedTwice { page: no }) }
+    }
+
+    /// A page that this transaction has freed, and that the pool has learned of.
+    pub fn note_freed(&mut self, no: PageNo) {
         self.freed_now.push(no);
     }
 
-    /// A page that this transaction has taken, and does not need.
+    /// A page that this transaction has taken, and does not need. The pool has learned of it.
     pub fn give_back(&mut self, no: PageNo) {
         Arc::make_mut(&mut self.fresh).push(no);
     }
@@ -96,7 +165,8 @@ impl Pool {
             self.held = Arc::new(listed.into_iter().collect());
         }
         let pages = std::mem::take(&mut self.freed_now);
-        self.add_freed(version, pages);
+        self.put_freed(version, pages);
+        self.known.settle();
         self
     }
 
@@ -108,13 +178,20 @@ impl Pool {
     /// The next page that may be taken. None: there is no such page.
     pub fn take(&mut self) -> Option<PageNo> {
         let last = self.fresh.iter().rposition(|no| !self.held.contains(no))?;
-        Some(Arc::make_mut(&mut self.fresh).remove(last))
+        let no = Arc::make_mut(&mut self.fresh).remove(last);
+        self.known.remove(no);
+        Some(no)
     }
 
     /// Takes those off the front that are more than so many.
     pub fn take_surplus(&mut self, keep: usize) -> Vec<PageNo> {
         let many = self.fresh.len().saturating_sub(keep);
-        if many == 0 { Vec::new() } else { Arc::make_mut(&mut self.fresh).drain(..many).collect() }
+        if many == 0 {
+            return Vec::new();
+        }
+        let surplus: Vec<PageNo> = Arc::make_mut(&mut self.fresh).drain(..many).collect();
+        surplus.iter().for_each(|&no| self.known.remove(no));
+        surplus
     }
 
     pub fn freed_count(&self) -> usize {
@@ -126,6 +203,7 @@ impl Pool {
         self.freed.back()?;
         let freed = Arc::make_mut(&mut self.freed).pop_back()?;
         self.freed_count -= freed.pages.len();
+        freed.pages.iter().for_each(|&no| self.known.remove(no));
         Some(freed)
     }
 
@@ -135,7 +213,7 @@ impl Pool {
         while self.freed.front().is_some_and(|freed| freed.version <= horizon) {
             let Some(freed) = Arc::make_mut(&mut self.freed).pop_front() else { return };
             self.freed_count -= freed.pages.len();
-            Arc::make_mut(&mut self.fresh).extend(freed.pages);
+            Arc::make_mut(&mut self.fresh).extend(freed.pages.iter());
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{Error, PageNo, Result, Version};
 
 /// What a root keeps free, so that it can become an inner page in place: two children of an integer
 /// tree, two dead cells for what older readers need, and the directory.
-pub(super) const ROOT_SPARE_BYTES: usize = 112;
+pub const ROOT_SPARE_BYTES: usize = 112;
 
 /// New cells in place of the cells `from..to` of a page.
 pub struct Change {
@@ -42,7 +42,7 @@ struct Child {
     key: Option<Vec<u8>>,
 }
 
-impl Work<'_> {
+impl Work {
     /// Changes the page at the end of the path, and what stands above it as far as needed.
     pub(super) fn put(&mut self, tree: &TreeRef, path: &[Step], change: Change) -> Result<()> {
         let Some((step, above)) = path.split_last() else { return Ok(()) };
@@ -180,12 +180,10 @@ impl Work<'_> {
             let draft = self.draft(no)?;
             if draft.remove(0, draft.len(), 0) {
                 self.note_pool();
-                self.pool.free_later(no);
-                return Ok(());
+                return self.pool.free_later(no);
             }
         }
-        self.free_page(no);
-        Ok(())
+        self.free_page(no)
     }
 
     /// A fresh page with these cells, and its least key.
@@ -298,32 +296,12 @@ impl Work<'_> {
             return Err(Error::Damaged { page: step.no, what: "it has two places in its tree" });
         }
         let cell = draft.cell(step.index);
-        let mut bytes = Vec::new();
         let key = (!tree.is_record).then_some(cell.key);
-        cell::encode(&mut bytes, Version(0), Some(cell.child), key, cell.content);
-        Ok(bytes.split_off(CHILD_ENDS))
+        Ok(key_of_cell(key, cell.content))
     }
 
     fn cell_of(&self, child: &Child, is_record: bool) -> Vec<u8> {
-        self.child_cell_from(self.version, child.no, is_record, child.key.as_deref())
-    }
-
-    /// A cell of an inner page. Without a key it stands first, where the key says nothing.
-    pub(super) fn child_cell_from(
-        &self,
-        start: Version,
-        child: PageNo,
-        is_record: bool,
-        key: Option<&[u8]>,
-    ) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let integer = (!is_record).then_some(0);
-        cell::encode(&mut bytes, start, Some(child), integer, Content::EMPTY);
-        if let Some(key) = key {
-            bytes.truncate(CHILD_ENDS);
-            bytes.extend_from_slice(key);
-        }
-        bytes
+        child_cell(self.version, child.no, is_record, child.key.as_deref())
     }
 
     /// The least key of a page, as bytes for its parent.
@@ -331,27 +309,44 @@ impl Work<'_> {
         let draft = self.draft(no)?;
         let cell = draft.cell(0);
         let is_leaf = draft.height() == 0;
-        let mut bytes = Vec::new();
         if !tree.is_record {
-            cell::encode(&mut bytes, Version(0), Some(PageNo(1)), Some(cell.key), Content::EMPTY);
+            Ok(key_of_cell(Some(cell.key), Content::EMPTY))
         } else if is_leaf {
             // A copy: the record of the leaf may go away before the key of its parent does.
             let content = self.content_of(no, 0)?;
             let copy = self.store_content(tree, &content)?;
-            cell::encode(&mut bytes, Version(0), Some(PageNo(1)), None, copy.content());
+            Ok(key_of_cell(None, copy.content()))
         } else {
             // In an inner page the first key says nothing from now on. It moves up.
-            cell::encode(&mut bytes, Version(0), Some(PageNo(1)), None, cell.content);
+            Ok(key_of_cell(None, cell.content))
         }
-        Ok(bytes.split_off(CHILD_ENDS))
     }
 }
 
 /// Start and child stand before the key.
 const CHILD_ENDS: usize = 12;
 
+/// A cell of an inner page. Without a key it stands first, where the key says nothing.
+pub fn child_cell(start: Version, child: PageNo, is_record: bool, key: Option<&[u8]>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let integer = (!is_record).then_some(0);
+    cell::encode(&mut bytes, start, Some(child), integer, Content::EMPTY);
+    if let Some(key) = key {
+        bytes.truncate(CHILD_ENDS);
+        bytes.extend_from_slice(key);
+    }
+    bytes
+}
+
+/// A key as the bytes behind the child in a parent's cell: an integer, or a record.
+pub fn key_of_cell(key: Option<i64>, content: Content<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    cell::encode(&mut bytes, Version(0), Some(PageNo(1)), key, content);
+    bytes.split_off(CHILD_ENDS)
+}
+
 /// True if each step of the path has taken the last child.
-fn is_last(work: &mut Work<'_>, above: &[Step]) -> Result<bool> {
+fn is_last(work: &mut Work, above: &[Step]) -> Result<bool> {
     for step in above {
         use crate::search::Source;
         if step.index + 1 != work.page(step.no)?.view()?.len() {

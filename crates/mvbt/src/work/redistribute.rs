@@ -11,10 +11,10 @@ use crate::page::draft::Draft;
 use crate::page::slot::LIVE_BYTES;
 use crate::search::{Source, Step, TreeRef};
 use crate::work::Work;
-use crate::work::put::{Change, Row};
+use crate::work::put::{Change, Row, child_cell};
 use crate::{PageNo, Result};
 
-impl Work<'_> {
+impl Work {
     /// False: no leaf beside it has room, and nothing is changed.
     pub(super) fn share_with_sibling(
         &mut self,
@@ -93,7 +93,7 @@ impl Work<'_> {
         let step = *above.last().expect("a leaf beside another has a parent");
         let key = self.separator(child, tree)?;
         self.free_content(step.no, index)?;
-        let cell = self.child_cell_from(self.version, child, tree.is_record, Some(&key));
+        let cell = child_cell(self.version, child, tree.is_record, Some(&key));
         let change = Change { from: index, to: index + 1, is_inner: true, cells: vec![cell] };
         self.put(tree, above, change)
     }

@@ -30,7 +30,7 @@ struct Page {
     is_fresh: bool,
 }
 
-impl Work<'_> {
+impl Work {
     pub fn savepoint_count(&self) -> usize {
         self.savepoints.len()
     }
@@ -88,7 +88,7 @@ impl Work<'_> {
         self.release(count);
         let Some(saved) = self.savepoints.pop() else { return Ok(()) };
         self.savepoints.push(Saved::default());
-        self.changes += 1;
+        self.rollbacks += 1;
         if let Some((pool, fresh)) = saved.pool {
             (self.pool, self.fresh) = (pool, fresh);
         }

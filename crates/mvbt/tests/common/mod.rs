@@ -24,6 +24,8 @@ struct State {
     seen: Vec<u8>,
     /// Further writes and flushes that succeed. None: all do.
     fuel: Option<usize>,
+    /// The disk has no room behind this.
+    bytes_max: Option<u64>,
 }
 
 /// Clones are the same file.
@@ -51,6 +53,11 @@ impl Memory {
     /// The power fails after so many writes and flushes: nothing more is done.
     pub fn fail_after(&self, operations: usize) {
         self.0.lock().unwrap().fuel = Some(operations);
+    }
+
+    /// The disk is full where the file would get longer than this.
+    pub fn no_more_than(&self, bytes: u64) {
+        self.0.lock().unwrap().bytes_max = Some(bytes);
     }
 
     /// All bytes of the file.
@@ -153,7 +160,12 @@ impl Storage for Memory {
 
     fn zero(&self, range: Range<u64>) -> io::Result<()> {
         let zeros = vec![0; (range.end - range.start) as usize];
-        self.begin()?.put(range.start, &zeros);
+        let mut state = self.begin()?;
+        if state.bytes_max.is_some_and(|most| most < range.end) {
+            const NO_SPACE: i32 = 28;
+            return Err(io::Error::from_raw_os_error(NO_SPACE));
+        }
+        state.put(range.start, &zeros);
         Ok(())
     }
 

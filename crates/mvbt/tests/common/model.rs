@@ -91,7 +91,7 @@ pub fn check(read: &dyn Read, model: &Model, about: &str) {
 /// What an old reader finds. `may_be_gone`: transactions have written pages early, and were rolled
 /// back; then the reader may be told that its version is gone.
 pub fn check_reader(
-    reader: &ReadTransaction<'_>,
+    reader: &ReadTransaction,
     model: &Model,
     may_be_gone: bool,
     about: &str,
@@ -124,11 +124,7 @@ pub fn compare(found: &Model, model: &Model, about: &str) {
     }
 }
 
-pub fn step(
-    rng: &mut fastrand::Rng,
-    txn: &mut WriteTransaction<'_>,
-    model: &mut Model,
-) -> Result<()> {
+pub fn step(rng: &mut fastrand::Rng, txn: &mut WriteTransaction, model: &mut Model) -> Result<()> {
     let trees: Vec<TreeId> = model.integers.keys().copied().collect();
     let record_trees: Vec<TreeId> = model.records.keys().copied().collect();
     match rng.u8(..100) {
@@ -190,11 +186,13 @@ pub fn step(
 
 /// True if the transaction was committed. An error may have come before the commit, or in it. Then
 /// the database has this transaction, or it has not: the model is as it would be with it.
+/// `may_void`: it may be rolled back after the commit's first step.
 pub fn transaction(
     rng: &mut fastrand::Rng,
     db: &Database,
     model: &mut Model,
     is_committing: &mut bool,
+    may_void: bool,
 ) -> Result<()> {
     *is_committing = false;
     let before = model.clone();
@@ -220,13 +218,21 @@ pub fn transaction(
     if rng.u8(..8) == 0 {
         compare(&contents(&txn, model)?, model, "in the transaction");
     }
-    if rng.u8(..6) == 0 {
-        *model = before;
-        txn.rollback()
-    } else {
-        *is_committing = true;
-        txn.commit().map(drop)
+    let ends = rng.u8(..12);
+    *is_committing = ends >= 2 || ends == 1 && may_void;
+    match ends {
+        1 if may_void => {
+            txn.prepare()?.rollback()?;
+            *model = before;
+        }
+        0 | 1 => {
+            *model = before;
+            txn.rollback()?;
+        }
+        2 | 3 => drop(txn.prepare()?.finish()),
+        _ => drop(txn.commit()?),
     }
+    Ok(())
 }
 
 /// Every page is whole and belongs to one place. Answers how many pages are lost.

@@ -26,11 +26,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use oneflush_blocklog::belonging::{create_beside, open_beside};
+use oneflush_blocklog::record_lock::record_lock_at;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::board_place::{FRAMES, Unfit, keeps_others_out, record_lock, record_lock_at};
+use super::board_place::{FRAMES, Unfit, keeps_others_out, record_lock};
 use crate::engine::ProcessBatching;
 use crate::error::Code;
 use crate::futex;

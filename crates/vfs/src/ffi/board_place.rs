@@ -15,9 +15,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use oneflush_blocklog::record_lock::record_lock_at;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -104,27 +104,6 @@ pub fn record_lock(
     kind: libc::c_int,
 ) -> Result<libc::c_int, Errno> {
     record_lock_at(file, command, kind, SHOWN)
-}
-
-/// A record lock of the open file, on one byte. `command` takes the lock or asks what is in
-/// its way. The answer is the kind of that lock.
-pub fn record_lock_at(
-    file: &File,
-    command: libc::c_int,
-    kind: libc::c_int,
-    byte: i64,
-) -> Result<libc::c_int, Errno> {
-    // SAFETY: all zeros is a value of this structure; `l_pid` has to be 0.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind as libc::c_short;
-    lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock.l_start = byte as libc::off_t;
-    lock.l_len = 1;
-    // SAFETY: an open file, and a structure that lives during the call.
-    match unsafe { libc::fcntl(file.as_raw_fd(), command, &mut lock) } {
-        0 => Ok(libc::c_int::from(lock.l_type)),
-        _ => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
-    }
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

@@ -54,8 +54,8 @@ pub enum AttachError {
     )]
     Fold(String),
     #[error(
-        "a crash has left commits in the log, and this connection cannot recover them ({0}). Run \
-            `oneflush recover` as the owner [OF-109]"
+        "a crash has left commits in the log. Run `oneflush recover` as the owner; this connection \
+            cannot recover them ({0}) [OF-109]"
     )]
     NeedsRecovery(String),
     #[error(

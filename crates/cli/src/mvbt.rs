@@ -1,0 +1,40 @@
+//! `oneflush mvbt`: databases of the engine `mvbt`, looked at from outside.
+
+mod check;
+mod dump;
+mod error;
+mod storage;
+mod text;
+
+use clap::{Args, Subcommand};
+
+use crate::Failure;
+
+const EXAMPLES: &str = "Examples:
+  oneflush mvbt check app.mvbt   looks at every page
+  oneflush mvbt dump app.mvbt    anchors, commit blocks and trees, readable
+
+Nothing is changed. These are files of the crate oneflush-mvbt, and no
+databases of SQLite.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Look at every page of a database: whether it is whole, and what it is for
+    Check(check::Options),
+    /// Show what a file holds: anchors, commit blocks, trees, one tree's rows, or one page
+    Dump(dump::Options),
+}
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    match &options.command {
+        Command::Check(options) => check::main(options),
+        Command::Dump(options) => dump::main(options),
+    }
+}

@@ -1,0 +1,128 @@
+//! `oneflush mvbt check FILE`: every page, and what it is for.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use clap::Args;
+use oneflush_mvbt::{Database, Read, Report};
+use oneflush_vfs::shown_name;
+use serde_json::json;
+
+use super::error::MvbtError;
+use super::storage;
+use super::text::{grouped, plural};
+use crate::{Failure, output};
+
+const EXAMPLES: &str = "Examples:
+  oneflush mvbt check app.mvbt          a table, and the faults that were found
+  oneflush mvbt check app.mvbt --json   the same as one JSON object
+
+Exit codes: 0 no faults, 1 faults, or the file cannot be read.
+
+Nothing is changed, and what a crash has left is not recovered: the state that
+the next opening would find is what is checked. Programs may use the database
+meanwhile: they read, and wait to write. Pages that are lost belong to nobody
+since a crash, or another program has them at hand. They are no fault.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The database file
+    file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    let name = shown_name(&options.file).to_string();
+    let failed = |source| Failure::failed(MvbtError::of(&name, source));
+    // What is no regular file is refused before anything is made beside it.
+    storage::open(&options.file)
+        .map_err(|source| Failure::failed(MvbtError::Unreadable { name: name.clone(), source }))?;
+    let database = Database::open(&options.file, storage::options()).map_err(failed)?;
+    let report = watched(&database).map_err(failed)?;
+    let text = match options.json {
+        true => format!("{}\n", as_json(&name, &database, &report)),
+        false => table(&name, &database, &report),
+    };
+    output::print(&text)?;
+    match report.faults.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::failed(MvbtError::Faults { name })),
+    }
+}
+
+/// The check, with a line on stderr while it takes long.
+fn watched(database: &Database) -> oneflush_mvbt::Result<Report> {
+    let pages = database.begin_read().and_then(|reader| reader.page_count()).unwrap_or(0);
+    let (done, is_done) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| tell(database, pages, is_done));
+        let report = database.check(None);
+        drop(done);
+        report
+    })
+}
+
+fn tell(database: &Database, pages: u64, is_done: Receiver<()>) {
+    const BEFORE_FIRST: Duration = Duration::from_secs(2);
+    let is_terminal = std::io::stderr().is_terminal();
+    let mut wait = BEFORE_FIRST;
+    let mut has_told = false;
+    while is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+        let read = database.counters().reads.load(Relaxed).min(pages);
+        let line = format!("{} of {} read", grouped(read), plural(pages, "page"));
+        if is_terminal {
+            eprint!("\r{line}");
+        } else {
+            eprintln!("{line}");
+        }
+        has_told = true;
+        wait = if is_terminal { Duration::from_millis(250) } else { Duration::from_secs(10) };
+    }
+    if has_told && is_terminal {
+        // What follows must not stand behind it.
+        eprint!("\r\x1b[K");
+    }
+}
+
+fn as_json(name: &str, database: &Database, report: &Report) -> serde_json::Value {
+    json!({
+        "file": name,
+        "page_bytes": database.page_bytes(),
+        "version": database.data_version().0,
+        "pages": report.pages,
+        "tree_pages": report.tree_pages,
+        "overflow_pages": report.overflow_pages,
+        "free_pages": report.free_pages,
+        "lost_pages": report.lost.len(),
+        "cells": report.cells,
+        "faults": report.faults,
+    })
+}
+
+fn table(name: &str, database: &Database, report: &Report) -> String {
+    let lost = report.lost.len() as u64;
+    let rows = [
+        ("version", grouped(database.data_version().0), ""),
+        ("pages", grouped(report.pages), ""),
+        ("  of trees", grouped(report.tree_pages), ""),
+        ("  of long payloads", grouped(report.overflow_pages), ""),
+        ("  free", grouped(report.free_pages), ""),
+        ("  lost", grouped(lost), if lost > 0 { "  no fault" } else { "" }),
+        ("cells", grouped(report.cells), ""),
+        ("faults", grouped(report.faults.len() as u64), ""),
+    ];
+    let mut text = format!("{name}: pages of {} bytes\n", grouped(database.page_bytes() as u64));
+    for (label, value, note) in rows {
+        text += &format!("  {label:20}{value:>16}{note}\n");
+    }
+    for fault in &report.faults {
+        text += &format!("  {fault}\n");
+    }
+    text
+}

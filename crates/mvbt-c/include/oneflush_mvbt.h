@@ -1,0 +1,330 @@
+// Oneflush mvbt: a crash-safe multi-version B-tree in one file. Made by cbindgen from
+// crates/mvbt-c/src; do not edit.
+//
+//     cc app.c liboneflush_mvbt.a -lpthread -ldl -lm
+//
+// Shapes. A database has trees, and a tree has cells in the order of their keys. In an integer
+// tree a cell is a key (int64_t) and a payload. In a record tree a cell is a record, and you
+// compare records. A payload or record has at most 2^31 - 1 bytes. All lengths are in bytes.
+//
+// Transactions. One writes at a time. Any number reads, each the version at which it began, and
+// nobody waits for a reader. A commit is durable when it returns: all of a transaction survives a
+// crash, or nothing.
+//
+// Handles. You own what a function puts into its last argument: a database, a transaction, a
+// cursor. Give each back once: oneflush_mvbt_close(), _txn_close(), _cursor_close(), in any order.
+// A transaction goes on when its database is closed. A cursor of a transaction that has ended can
+// only be closed. Text that a function returns belongs to the library.
+//
+// Threads. Any thread may use a handle. Two at once may use one database, but not one transaction
+// or cursor, or two cursors of one transaction: the second call answers ONEFLUSH_MVBT_BUSY. So
+// does a comparison that calls into its own transaction.
+//
+// Errors. A function answers ONEFLUSH_MVBT_OK or another code. The handle then has a message that
+// says more, until its next call that fails. What a function was to answer is not written then,
+// unless it says otherwise. A null pointer where none may be is ONEFLUSH_MVBT_MISUSE. After
+// ONEFLUSH_MVBT_INTERNAL, a fault of this library, each call with the handle answers it again.
+
+
+#ifndef ONEFLUSH_MVBT_H
+#define ONEFLUSH_MVBT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// What a function answers. New codes may come; none changes its number.
+typedef enum {
+    // Done.
+    ONEFLUSH_MVBT_OK = 0,
+    // The system could not read, write or open the file. The message has its words.
+    ONEFLUSH_MVBT_IO = 1,
+    // The file is no database of mvbt.
+    ONEFLUSH_MVBT_OTHER_FORMAT = 2,
+    // A newer program has written the file. Use that one.
+    ONEFLUSH_MVBT_NEWER_FORMAT = 3,
+    // What was read is damaged. oneflush_mvbt_check() says how much. Restore a backup.
+    ONEFLUSH_MVBT_DAMAGED = 4,
+    // The version that is asked for is not kept any more.
+    ONEFLUSH_MVBT_SNAPSHOT_GONE = 5,
+    // There is no such tree.
+    ONEFLUSH_MVBT_NO_TREE = 6,
+    // The tree has integer keys and not records, or the other way round.
+    ONEFLUSH_MVBT_WRONG_KIND = 7,
+    // The payload or record is too long.
+    ONEFLUSH_MVBT_TOO_LONG = 8,
+    // The database would have more pages than its options allow. Roll back.
+    ONEFLUSH_MVBT_FULL = 9,
+    // An earlier write or flush has failed. Close the database, and open it anew.
+    ONEFLUSH_MVBT_POISONED = 10,
+    // An earlier call of this transaction failed halfway. Roll back, or to a savepoint before it.
+    ONEFLUSH_MVBT_HALF_DONE = 11,
+    // Someone else writes, or uses the handle just now. Try again.
+    ONEFLUSH_MVBT_BUSY = 12,
+    // The call makes no sense: a null pointer, a place that is none, a transaction that has ended.
+    ONEFLUSH_MVBT_MISUSE = 13,
+    // A fault of the library. Close the handle.
+    ONEFLUSH_MVBT_INTERNAL = 14,
+    // The database was opened for reading only.
+    ONEFLUSH_MVBT_READ_ONLY = 15,
+} oneflush_mvbt_code;
+
+// A place in a tree.
+typedef struct oneflush_mvbt_cursor oneflush_mvbt_cursor;
+
+// An open database.
+typedef struct oneflush_mvbt_db oneflush_mvbt_db;
+
+// A transaction, until it is closed.
+typedef struct oneflush_mvbt_txn oneflush_mvbt_txn;
+
+// How a database is opened. oneflush_mvbt_options_default() fills it.
+typedef struct {
+    // Bytes of a page of a new database: a power of two from 512 to 65,536.
+    uint32_t page_bytes;
+    // Memory for pages that were read, in bytes.
+    uint64_t cache_bytes;
+    // A transaction that has changed so many bytes of pages writes some of them early.
+    uint64_t spill_bytes;
+    // The database never has more pages.
+    uint64_t pages_max;
+    // Nothing is written: what a crash has left is recovered in memory alone.
+    bool read_only;
+} oneflush_mvbt_options;
+
+// What a check has found.
+typedef struct {
+    // Of the database.
+    uint64_t pages;
+    // Of its trees.
+    uint64_t tree_pages;
+    // Of long payloads.
+    uint64_t overflow_pages;
+    uint64_t free_pages;
+    // Pages that belong to nobody. A crash leaves some; they are lost room, and no fault.
+    uint64_t lost_pages;
+    // Cells of leaves.
+    uint64_t cells;
+    // What is wrong. No more than 100 are told.
+    uint64_t faults;
+} oneflush_mvbt_report;
+
+// Is called with a line of text for each fault.
+typedef void (*oneflush_mvbt_fault)(void *context, const char *text);
+
+// Compares a stored record with the one that is sought, which the context leads to. Less than 0:
+// the stored one comes before it. 0: it is that. More than 0: it comes behind it. The record is
+// there until the function returns. It may be called from no other thread than the one that
+// calls. It must not leave by longjmp() or an exception.
+typedef int (*oneflush_mvbt_compare)(void *context, const uint8_t *record, size_t length);
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The name of a code: "ONEFLUSH_MVBT_OK". Null for a number that is none.
+const char *oneflush_mvbt_code_name(uint32_t code);
+
+// The version of this library: "0.1.0".
+const char *oneflush_mvbt_version(void);
+
+// The message of the last oneflush_mvbt_create(), _open() or _close() of this thread that failed;
+// "" if none has. It stays until the next one.
+const char *oneflush_mvbt_open_error(void);
+
+// The options that a null pointer stands for.
+oneflush_mvbt_code oneflush_mvbt_options_default(oneflush_mvbt_options *options);
+
+// Makes a new database in a file that must not exist. `options` may be null. After a failure
+// there is no file, and `*db` is null.
+oneflush_mvbt_code oneflush_mvbt_create(const char *path,
+                                        const oneflush_mvbt_options *options,
+                                        oneflush_mvbt_db **db);
+
+// Opens a database, and recovers it if a crash has left it. `options` may be null; the file's own
+// size of pages counts. After a failure `*db` is null. One process may have a file open.
+oneflush_mvbt_code oneflush_mvbt_open(const char *path,
+                                      const oneflush_mvbt_options *options,
+                                      oneflush_mvbt_db **db);
+
+// Gives the handle back, also if this fails. Null is right. ONEFLUSH_MVBT_BUSY: a transaction is
+// open, and goes on; the file is closed when it ends. After any failure the next opening recovers
+// as after a crash, and has all that was committed. The message is oneflush_mvbt_open_error()'s.
+oneflush_mvbt_code oneflush_mvbt_close(oneflush_mvbt_db *db);
+
+// The message of the last call with this handle that failed. It stays until the next one.
+const char *oneflush_mvbt_db_error(const oneflush_mvbt_db *db);
+
+// A number that changes with each commit that changed something, of this database handle.
+oneflush_mvbt_code oneflush_mvbt_data_version(const oneflush_mvbt_db *db, uint64_t *version);
+
+// Bytes of a page.
+oneflush_mvbt_code oneflush_mvbt_page_bytes(const oneflush_mvbt_db *db, uint32_t *bytes);
+
+// Looks at every page of the last committed version. `fault` may be null. ONEFLUSH_MVBT_OK says
+// that the check is done: `report->faults` counts what it has found. Waits for who writes, and
+// keeps writers out meanwhile.
+oneflush_mvbt_code oneflush_mvbt_check(const oneflush_mvbt_db *db,
+                                       oneflush_mvbt_report *report,
+                                       oneflush_mvbt_fault fault,
+                                       void *context);
+
+// Begins a transaction that reads the last committed version. After a failure `*txn` is null, and
+// the message is the database's.
+oneflush_mvbt_code oneflush_mvbt_begin_read(const oneflush_mvbt_db *db, oneflush_mvbt_txn **txn);
+
+// Begins the transaction that writes. Waits so many milliseconds for the one before: 0 not at
+// all, less than 0 for ever. ONEFLUSH_MVBT_BUSY: it still writes, or this thread has it. After a
+// failure `*txn` is null, and the message is the database's.
+oneflush_mvbt_code oneflush_mvbt_begin_write(const oneflush_mvbt_db *db,
+                                             int64_t wait_ms,
+                                             oneflush_mvbt_txn **txn);
+
+// Ends a transaction. What it wrote is durable when this returns. After a failure it is rolled
+// back; after ONEFLUSH_MVBT_IO the next opening may find it or not. `version` may be null; it
+// gets the version that is the last one now. The handle is still to be closed.
+oneflush_mvbt_code oneflush_mvbt_commit(oneflush_mvbt_txn *txn, uint64_t *version);
+
+// Ends a transaction, and undoes what it did. The handle is still to be closed.
+oneflush_mvbt_code oneflush_mvbt_rollback(oneflush_mvbt_txn *txn);
+
+// Gives the handle back. A transaction that has not ended is rolled back; cursors of it may still
+// be closed. Null is right.
+void oneflush_mvbt_txn_close(oneflush_mvbt_txn *txn);
+
+// The message of the last call with this handle that failed. It stays until the next one.
+const char *oneflush_mvbt_txn_error(const oneflush_mvbt_txn *txn);
+
+// The version that the transaction reads, or that its commit makes.
+oneflush_mvbt_code oneflush_mvbt_txn_version(const oneflush_mvbt_txn *txn, uint64_t *version);
+
+// Opens a savepoint, and answers its number, from 1.
+oneflush_mvbt_code oneflush_mvbt_savepoint(oneflush_mvbt_txn *txn, uint64_t *number);
+
+// Ends this savepoint and those in it. Their changes stay.
+oneflush_mvbt_code oneflush_mvbt_release(oneflush_mvbt_txn *txn, uint64_t number);
+
+// Undoes what was done since a savepoint. It stays, and those in it go.
+oneflush_mvbt_code oneflush_mvbt_rollback_to(oneflush_mvbt_txn *txn, uint64_t number);
+
+// Makes a tree: of records, or of integer keys. Answers its number, which it keeps.
+oneflush_mvbt_code oneflush_mvbt_tree_create(oneflush_mvbt_txn *txn,
+                                             bool is_record,
+                                             uint32_t *tree);
+
+// Removes a tree and all that is in it.
+oneflush_mvbt_code oneflush_mvbt_tree_drop(oneflush_mvbt_txn *txn, uint32_t tree);
+
+// Takes all cells out of a tree. `cells` may be null; it gets how many there were.
+oneflush_mvbt_code oneflush_mvbt_tree_clear(oneflush_mvbt_txn *txn, uint32_t tree, uint64_t *cells);
+
+// The numbers of all trees, in order. `count` gets how many there are, also if that is more than
+// `capacity`: then `trees` has the first ones. `trees` may be null if `capacity` is 0.
+oneflush_mvbt_code oneflush_mvbt_tree_list(const oneflush_mvbt_txn *txn,
+                                           uint32_t *trees,
+                                           size_t capacity,
+                                           size_t *count);
+
+// One of 16 words that the database keeps for you: `index` from 0. New ones are 0.
+oneflush_mvbt_code oneflush_mvbt_meta_get(const oneflush_mvbt_txn *txn,
+                                          uint32_t index,
+                                          uint32_t *value);
+
+// Changes one of these words.
+oneflush_mvbt_code oneflush_mvbt_meta_set(oneflush_mvbt_txn *txn, uint32_t index, uint32_t value);
+
+// How many pages the database has, used and free.
+oneflush_mvbt_code oneflush_mvbt_page_count(const oneflush_mvbt_txn *txn, uint64_t *pages);
+
+// Puts a payload at a key. `replaced` may be null; it gets whether something was there. `payload`
+// may be null if `length` is 0.
+oneflush_mvbt_code oneflush_mvbt_insert_integer(oneflush_mvbt_txn *txn,
+                                                uint32_t tree,
+                                                int64_t key,
+                                                const uint8_t *payload,
+                                                size_t length,
+                                                bool *replaced);
+
+// Puts a record where the comparison says, in the place of one that is equal to it.
+oneflush_mvbt_code oneflush_mvbt_insert_record(oneflush_mvbt_txn *txn,
+                                               uint32_t tree,
+                                               const uint8_t *record,
+                                               size_t length,
+                                               oneflush_mvbt_compare function,
+                                               void *context,
+                                               bool *replaced);
+
+// Takes out the cell at a key. `found` may be null; it gets whether it was there.
+oneflush_mvbt_code oneflush_mvbt_delete_integer(oneflush_mvbt_txn *txn,
+                                                uint32_t tree,
+                                                int64_t key,
+                                                bool *found);
+
+// Takes out the record that the comparison finds equal.
+oneflush_mvbt_code oneflush_mvbt_delete_record(oneflush_mvbt_txn *txn,
+                                               uint32_t tree,
+                                               oneflush_mvbt_compare function,
+                                               void *context,
+                                               bool *found);
+
+// Makes a cursor that stands on no cell yet. A change of its tree takes the place from it:
+// then it has to seek again. After a failure `*cursor` is null, and the message is the
+// transaction's.
+oneflush_mvbt_code oneflush_mvbt_cursor_open(const oneflush_mvbt_txn *txn,
+                                             uint32_t tree,
+                                             oneflush_mvbt_cursor **cursor);
+
+// Gives the handle back. Null is right.
+void oneflush_mvbt_cursor_close(oneflush_mvbt_cursor *cursor);
+
+// The message of the last call with this handle that failed. It stays until the next one.
+const char *oneflush_mvbt_cursor_error(const oneflush_mvbt_cursor *cursor);
+
+// Goes to the first cell. `is_on_cell` may be null; it gets false if the tree is empty.
+oneflush_mvbt_code oneflush_mvbt_cursor_first(oneflush_mvbt_cursor *cursor, bool *is_on_cell);
+
+// Goes to the last cell. Otherwise as oneflush_mvbt_cursor_first().
+oneflush_mvbt_code oneflush_mvbt_cursor_last(oneflush_mvbt_cursor *cursor, bool *is_on_cell);
+
+// Goes to the next cell. `is_on_cell` gets false behind the last one.
+oneflush_mvbt_code oneflush_mvbt_cursor_next(oneflush_mvbt_cursor *cursor, bool *is_on_cell);
+
+// Goes to the cell before. `is_on_cell` gets false before the first one.
+oneflush_mvbt_code oneflush_mvbt_cursor_previous(oneflush_mvbt_cursor *cursor, bool *is_on_cell);
+
+// Goes to the first cell whose key is not less. `found` may be null; it gets whether the key is
+// that one. Whether there is a cell at all says oneflush_mvbt_cursor_is_on_cell().
+oneflush_mvbt_code oneflush_mvbt_cursor_seek_integer(oneflush_mvbt_cursor *cursor,
+                                                     int64_t key,
+                                                     bool *found);
+
+// Goes to the first record that does not come before what the comparison seeks. Otherwise as
+// oneflush_mvbt_cursor_seek_integer().
+oneflush_mvbt_code oneflush_mvbt_cursor_seek_record(oneflush_mvbt_cursor *cursor,
+                                                    oneflush_mvbt_compare function,
+                                                    void *context,
+                                                    bool *found);
+
+// Whether it stands on a cell.
+oneflush_mvbt_code oneflush_mvbt_cursor_is_on_cell(const oneflush_mvbt_cursor *cursor,
+                                                   bool *is_on_cell);
+
+// The key of its cell, in an integer tree.
+oneflush_mvbt_code oneflush_mvbt_cursor_key(const oneflush_mvbt_cursor *cursor, int64_t *key);
+
+// How many bytes the payload of its cell has, or the record.
+oneflush_mvbt_code oneflush_mvbt_cursor_payload_length(const oneflush_mvbt_cursor *cursor,
+                                                       uint64_t *length);
+
+// Copies `length` bytes of the payload or record from `offset` on. ONEFLUSH_MVBT_MISUSE: it does
+// not have so many. After another failure the buffer may have been changed.
+oneflush_mvbt_code oneflush_mvbt_cursor_payload(const oneflush_mvbt_cursor *cursor,
+                                                uint64_t offset,
+                                                uint8_t *buffer,
+                                                size_t length);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* ONEFLUSH_MVBT_H */

@@ -1,0 +1,20 @@
+//! The C functions of `oneflush-mvbt`. `include/oneflush_mvbt.h` is made from these files, and what
+//! it says at its head stands in `cbindgen.toml`.
+//!
+//! | question | file |
+//! |---|---|
+//! | codes, and which error has which | `code.rs` |
+//! | what every call does: panics, messages, null pointers | `call.rs` |
+//! | open, close, check | `database.rs` |
+//! | transactions and savepoints | `transaction.rs` |
+//! | trees, inserts and deletes, meta words | `trees.rs` |
+//! | cursors | `cursor.rs` |
+//! | comparisons that the caller brings | `compare.rs` |
+
+mod call;
+mod code;
+mod compare;
+mod cursor;
+mod database;
+mod transaction;
+mod trees;

@@ -1,0 +1,300 @@
+// Calls every function of oneflush_mvbt.h: all.c FOLDER.
+
+#include "oneflush_mvbt.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int checks;
+
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        checks++;                                                                                  \
+        if (!(what)) {                                                                             \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what);                             \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define OK(call) CHECK((call) == ONEFLUSH_MVBT_OK)
+
+typedef struct {
+    const uint8_t *bytes;
+    size_t length;
+} sought;
+
+static int by_bytes(void *context, const uint8_t *record, size_t length)
+{
+    const sought *other = context;
+    size_t common = length < other->length ? length : other->length;
+    int order = common == 0 ? 0 : memcmp(record, other->bytes, common);
+    if (order != 0)
+        return order;
+    return length < other->length ? -1 : length > other->length;
+}
+
+static sought word(const char *text)
+{
+    sought made = {(const uint8_t *)text, strlen(text)};
+    return made;
+}
+
+static void count_faults(void *context, const char *text)
+{
+    (void)text;
+    (*(int *)context)++;
+}
+
+// A comparison that uses its own transaction.
+static int nosy(void *context, const uint8_t *record, size_t length)
+{
+    uint64_t pages;
+    (void)record;
+    (void)length;
+    CHECK(oneflush_mvbt_page_count(context, &pages) == ONEFLUSH_MVBT_BUSY);
+    return 0;
+}
+
+static void without_a_database(const char *path)
+{
+    oneflush_mvbt_db *db = (oneflush_mvbt_db *)&checks;
+    CHECK(strchr(oneflush_mvbt_version(), '.') != NULL);
+    CHECK(strcmp(oneflush_mvbt_code_name(ONEFLUSH_MVBT_BUSY), "ONEFLUSH_MVBT_BUSY") == 0);
+    CHECK(oneflush_mvbt_code_name(99) == NULL);
+    CHECK(oneflush_mvbt_open(path, NULL, &db) == ONEFLUSH_MVBT_IO);
+    CHECK(db == NULL && strstr(oneflush_mvbt_open_error(), path) != NULL);
+    CHECK(oneflush_mvbt_open(NULL, NULL, &db) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_open(path, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_options_default(NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_begin_read(NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_commit(NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_cursor_next(NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(*oneflush_mvbt_db_error(NULL) != 0 && *oneflush_mvbt_txn_error(NULL) != 0);
+    CHECK(*oneflush_mvbt_cursor_error(NULL) != 0);
+    OK(oneflush_mvbt_close(NULL));
+    oneflush_mvbt_txn_close(NULL);
+    oneflush_mvbt_cursor_close(NULL);
+}
+
+static void integers(oneflush_mvbt_db *db, uint32_t *tree)
+{
+    oneflush_mvbt_txn *txn, *second;
+    oneflush_mvbt_cursor *cursor;
+    uint64_t before, after, version, number, length;
+    uint8_t long_payload[20000], part[100];
+    bool is_there, is_on_cell;
+    int64_t key, keys[3] = {-5, 7, 1000000};
+
+    OK(oneflush_mvbt_data_version(db, &before));
+    OK(oneflush_mvbt_begin_write(db, -1, &txn));
+    CHECK(oneflush_mvbt_begin_write(db, 0, &second) == ONEFLUSH_MVBT_BUSY && second == NULL);
+    CHECK(*oneflush_mvbt_db_error(db) != 0);
+    CHECK(oneflush_mvbt_begin_write(db, 5, &second) == ONEFLUSH_MVBT_BUSY);
+    OK(oneflush_mvbt_tree_create(txn, false, tree));
+    for (int n = 2; n >= 0; n--) {
+        OK(oneflush_mvbt_insert_integer(txn, *tree, keys[n], (const uint8_t *)"abc", 3, &is_there));
+        CHECK(!is_there);
+    }
+    OK(oneflush_mvbt_insert_integer(txn, *tree, 7, NULL, 0, &is_there));
+    CHECK(is_there);
+    memset(long_payload, 'x', sizeof long_payload);
+    long_payload[15000] = 'y';
+    OK(oneflush_mvbt_insert_integer(txn, *tree, 8, long_payload, sizeof long_payload, NULL));
+    OK(oneflush_mvbt_savepoint(txn, &number));
+    CHECK(number == 1);
+    OK(oneflush_mvbt_delete_integer(txn, *tree, 8, &is_there));
+    CHECK(is_there);
+    OK(oneflush_mvbt_delete_integer(txn, *tree, 8, NULL));
+    OK(oneflush_mvbt_rollback_to(txn, number));
+    OK(oneflush_mvbt_release(txn, number));
+    CHECK(oneflush_mvbt_rollback_to(txn, number) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_insert_integer(txn, *tree, 1, NULL, 3, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_insert_integer(txn, 99, 1, NULL, 0, NULL) == ONEFLUSH_MVBT_NO_TREE);
+    CHECK(strstr(oneflush_mvbt_txn_error(txn), "99") != NULL);
+    OK(oneflush_mvbt_meta_set(txn, 3, 12345));
+    CHECK(oneflush_mvbt_meta_set(txn, 16, 1) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_txn_version(txn, &version));
+    OK(oneflush_mvbt_commit(txn, &after));
+    CHECK(after == version && after > before);
+    CHECK(oneflush_mvbt_commit(txn, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_tree_drop(txn, *tree) == ONEFLUSH_MVBT_MISUSE);
+    oneflush_mvbt_txn_close(txn);
+
+    OK(oneflush_mvbt_begin_read(db, &txn));
+    CHECK(oneflush_mvbt_tree_drop(txn, *tree) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_cursor_open(txn, *tree, &cursor));
+    CHECK(oneflush_mvbt_cursor_key(cursor, &key) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(*oneflush_mvbt_cursor_error(cursor) != 0);
+    OK(oneflush_mvbt_cursor_first(cursor, &is_on_cell));
+    for (int n = 0; is_on_cell; n++) {
+        OK(oneflush_mvbt_cursor_key(cursor, &key));
+        CHECK(key == (n < 2 ? keys[n] : n == 2 ? 8 : keys[2]));
+        OK(oneflush_mvbt_cursor_next(cursor, &is_on_cell));
+        CHECK(is_on_cell == (n < 3));
+    }
+    OK(oneflush_mvbt_cursor_last(cursor, NULL));
+    OK(oneflush_mvbt_cursor_previous(cursor, &is_on_cell));
+    OK(oneflush_mvbt_cursor_key(cursor, &key));
+    CHECK(is_on_cell && key == 8);
+    OK(oneflush_mvbt_cursor_payload_length(cursor, &length));
+    CHECK(length == sizeof long_payload);
+    OK(oneflush_mvbt_cursor_payload(cursor, 14950, part, sizeof part));
+    CHECK(part[49] == 'x' && part[50] == 'y');
+    OK(oneflush_mvbt_cursor_payload(cursor, length, NULL, 0));
+    CHECK(oneflush_mvbt_cursor_payload(cursor, length, part, 1) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_cursor_payload(cursor, UINT64_MAX, part, 2) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_cursor_seek_integer(cursor, 9, &is_there));
+    OK(oneflush_mvbt_cursor_is_on_cell(cursor, &is_on_cell));
+    CHECK(!is_there && is_on_cell);
+    CHECK(oneflush_mvbt_cursor_seek_record(cursor, by_bytes, NULL, NULL) ==
+          ONEFLUSH_MVBT_WRONG_KIND);
+    // A cursor may be closed behind its transaction, and is of no use meanwhile.
+    oneflush_mvbt_txn_close(txn);
+    CHECK(oneflush_mvbt_cursor_next(cursor, NULL) == ONEFLUSH_MVBT_MISUSE);
+    oneflush_mvbt_cursor_close(cursor);
+}
+
+static void records(oneflush_mvbt_db *db)
+{
+    static const char *const words[] = {"pear", "apple", "fig"};
+    oneflush_mvbt_txn *txn;
+    oneflush_mvbt_cursor *cursor;
+    uint32_t tree, value, trees[8];
+    size_t count;
+    uint64_t cells, pages;
+    bool is_there;
+    sought fig = word("fig");
+
+    OK(oneflush_mvbt_begin_write(db, 1000, &txn));
+    OK(oneflush_mvbt_tree_create(txn, true, &tree));
+    for (int n = 0; n < 3; n++) {
+        sought one = word(words[n]);
+        OK(oneflush_mvbt_insert_record(txn, tree, one.bytes, one.length, by_bytes, &one,
+                                       &is_there));
+        CHECK(!is_there);
+    }
+    CHECK(oneflush_mvbt_insert_record(txn, tree, fig.bytes, fig.length, NULL, NULL, NULL) ==
+          ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_delete_integer(txn, tree, 1, NULL) == ONEFLUSH_MVBT_WRONG_KIND);
+    OK(oneflush_mvbt_cursor_open(txn, tree, &cursor));
+    OK(oneflush_mvbt_cursor_seek_record(cursor, nosy, txn, &is_there));
+    CHECK(is_there);
+    OK(oneflush_mvbt_cursor_seek_record(cursor, by_bytes, &fig, &is_there));
+    CHECK(is_there);
+    uint8_t stored[3];
+    OK(oneflush_mvbt_cursor_payload(cursor, 0, stored, 3));
+    CHECK(memcmp(stored, "fig", 3) == 0);
+    OK(oneflush_mvbt_delete_record(txn, tree, by_bytes, &fig, &is_there));
+    CHECK(is_there);
+    CHECK(oneflush_mvbt_cursor_seek_integer(cursor, 1, NULL) == ONEFLUSH_MVBT_WRONG_KIND);
+    oneflush_mvbt_cursor_close(cursor);
+    OK(oneflush_mvbt_meta_get(txn, 3, &value));
+    CHECK(value == 12345);
+    OK(oneflush_mvbt_page_count(txn, &pages));
+    CHECK(pages > 2);
+    OK(oneflush_mvbt_tree_list(txn, trees, 8, &count));
+    CHECK(count == 2 && trees[1] == tree);
+    OK(oneflush_mvbt_tree_list(txn, NULL, 0, &count));
+    CHECK(count == 2);
+    OK(oneflush_mvbt_tree_clear(txn, tree, &cells));
+    CHECK(cells == 2);
+    OK(oneflush_mvbt_tree_drop(txn, tree));
+    OK(oneflush_mvbt_tree_list(txn, trees, 8, &count));
+    CHECK(count == 1);
+    OK(oneflush_mvbt_rollback(txn));
+    oneflush_mvbt_txn_close(txn);
+}
+
+typedef struct {
+    oneflush_mvbt_db *db;
+    uint32_t tree;
+    int64_t first;
+} writer;
+
+static void *write_many(void *argument)
+{
+    const writer *own = argument;
+    for (int64_t key = own->first; key < own->first + 50; key++) {
+        oneflush_mvbt_txn *txn;
+        OK(oneflush_mvbt_begin_write(own->db, -1, &txn));
+        OK(oneflush_mvbt_insert_integer(txn, own->tree, key, NULL, 0, NULL));
+        OK(oneflush_mvbt_commit(txn, NULL));
+        oneflush_mvbt_txn_close(txn);
+    }
+    return NULL;
+}
+
+static void threads(oneflush_mvbt_db *db, uint32_t tree)
+{
+    pthread_t threads[3];
+    writer writers[3];
+    for (int n = 0; n < 3; n++) {
+        writers[n] = (writer){db, tree, 2000 + 100 * n};
+        CHECK(pthread_create(&threads[n], NULL, write_many, &writers[n]) == 0);
+    }
+    for (int n = 0; n < 3; n++)
+        CHECK(pthread_join(threads[n], NULL) == 0);
+}
+
+static void reopened(const char *path, uint32_t tree)
+{
+    oneflush_mvbt_db *db;
+    oneflush_mvbt_txn *txn;
+    oneflush_mvbt_report report;
+    oneflush_mvbt_options options;
+    uint32_t page_bytes;
+    int told = 0;
+    bool is_there;
+
+    CHECK(oneflush_mvbt_create(path, NULL, &db) == ONEFLUSH_MVBT_IO && db == NULL);
+    OK(oneflush_mvbt_options_default(&options));
+    options.read_only = true;
+    OK(oneflush_mvbt_open(path, &options, &db));
+    CHECK(oneflush_mvbt_begin_write(db, 0, &txn) == ONEFLUSH_MVBT_READ_ONLY);
+    oneflush_mvbt_close(db);
+    OK(oneflush_mvbt_open(path, NULL, &db));
+    OK(oneflush_mvbt_page_bytes(db, &page_bytes));
+    CHECK(page_bytes == 1024);
+    OK(oneflush_mvbt_check(db, &report, count_faults, &told));
+    CHECK(report.faults == 0 && told == 0 && report.cells >= 154);
+    OK(oneflush_mvbt_check(db, &report, NULL, NULL));
+    // What is not committed goes with its handle, also behind the database's.
+    OK(oneflush_mvbt_begin_write(db, 0, &txn));
+    OK(oneflush_mvbt_delete_integer(txn, tree, 7, &is_there));
+    CHECK(is_there);
+    CHECK(oneflush_mvbt_close(db) == ONEFLUSH_MVBT_BUSY);
+    CHECK(*oneflush_mvbt_open_error() != 0);
+    oneflush_mvbt_txn_close(txn);
+    OK(oneflush_mvbt_open(path, NULL, &db));
+    OK(oneflush_mvbt_begin_write(db, 0, &txn));
+    OK(oneflush_mvbt_delete_integer(txn, tree, 7, &is_there));
+    CHECK(is_there);
+    oneflush_mvbt_txn_close(txn);
+    OK(oneflush_mvbt_close(db));
+}
+
+int main(int count, char **arguments)
+{
+    char path[4096];
+    oneflush_mvbt_options options;
+    oneflush_mvbt_db *db;
+    uint32_t tree;
+    if (count != 2)
+        return 2;
+    snprintf(path, sizeof path, "%s/all.mvbt", arguments[1]);
+    without_a_database(path);
+    OK(oneflush_mvbt_options_default(&options));
+    options.page_bytes = 1000;
+    CHECK(oneflush_mvbt_create(path, &options, &db) == ONEFLUSH_MVBT_MISUSE);
+    options.page_bytes = 1024;
+    OK(oneflush_mvbt_create(path, &options, &db));
+    integers(db, &tree);
+    records(db);
+    threads(db, tree);
+    OK(oneflush_mvbt_close(db));
+    reopened(path, tree);
+    printf("%d checks\n", checks);
+    return 0;
+}

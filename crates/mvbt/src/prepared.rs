@@ -1,0 +1,74 @@
+//! A transaction between the two steps of its commit (I20). They are those that SQLite asks of a
+//! B-tree: `sqlite3BtreeCommitPhaseOne` and `sqlite3BtreeCommitPhaseTwo`.
+
+use std::sync::Arc;
+
+use crate::work::{Pool, Written};
+use crate::writer_lock::WriterGuard;
+use crate::{Result, Version};
+
+/// Durable, and not shown to readers yet. Dropped, it is rolled back. Until it ends nobody else
+/// writes.
+pub struct Prepared {
+    /// None: it has ended.
+    open: Option<Open>,
+}
+
+struct Open {
+    writer: WriterGuard,
+    written: Written,
+    /// The pool as it was before the transaction.
+    backup: Pool,
+}
+
+impl Prepared {
+    pub(crate) fn new(writer: WriterGuard, written: Written, backup: Pool) -> Prepared {
+        Prepared { open: Some(Open { writer, written, backup }) }
+    }
+
+    /// The second step: who begins now sees the transaction. Answers the version that is the last
+    /// one now. It is an older one if the transaction has changed nothing.
+    pub fn finish(mut self) -> Version {
+        let Open { mut writer, written, .. } = self.open.take().expect("it has not ended");
+        let shared = Arc::clone(writer.shared());
+        if written.is_nothing() {
+            writer.uncollected.clone_from(&written.uncollected);
+            writer.pool = written.publish(&shared.store);
+            shared.board.end_writing();
+        } else {
+            let (version, used_ring) = (written.version, written.used_ring());
+            let changed = written.changed.clone();
+            writer.garbage.note(version, written.freed());
+            writer.uncollected.clone_from(&written.uncollected);
+            writer.pool = written.publish(&shared.store);
+            shared.publish(version, &changed, used_ring);
+        }
+        shared.board.current()
+    }
+
+    /// The transaction never was, also after a crash. While this runs, a crash leaves all of it or
+    /// nothing. After an error the database has to be opened anew, and has it or not.
+    pub fn rollback(mut self) -> Result<()> {
+        self.undo()
+    }
+
+    fn undo(&mut self) -> Result<()> {
+        let Some(Open { mut writer, written, backup }) = self.open.take() else { return Ok(()) };
+        writer.pool = backup;
+        let shared = Arc::clone(writer.shared());
+        if written.is_nothing() {
+            shared.board.end_writing();
+            return Ok(());
+        }
+        let voidable = written.make_voidable(&shared.store);
+        voidable.inspect_err(|_| shared.store.poison_all())?;
+        writer.make_void_or_poison(written.version)
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // A failure has poisoned the store, and the next call says so.
+        let _ = self.undo();
+    }
+}

@@ -1,0 +1,94 @@
+//! What a database and its transactions have in common. A transaction keeps it alive.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::commons::board::{Board, Missed, Seen};
+use crate::history::{self, Horizon};
+use crate::options::Options;
+use crate::readers::Readers;
+use crate::store::{Newest, Store};
+use crate::writer_lock::{Wait, WriterLock};
+use crate::{PageNo, Result, Version, recovery};
+
+pub struct Shared {
+    pub store: Arc<Store>,
+    pub options: Arc<Options>,
+    /// With all users of the database.
+    pub board: Arc<Board>,
+    pub readers: Readers,
+    pub writer: WriterLock,
+    /// Up to where the cache knows what other users have changed.
+    seen: Mutex<Seen>,
+}
+
+impl Shared {
+    /// `seen`: up to where the store knows what has changed.
+    pub fn new(
+        store: Store,
+        options: Options,
+        board: Board,
+        writer: WriterLock,
+        seen: Seen,
+    ) -> Shared {
+        store.set_pages_max(options.pages_max);
+        let board = Arc::new(board);
+        let readers = Readers::new(Arc::clone(&board));
+        let (store, options) = (Arc::new(store), Arc::new(options));
+        Shared { store, options, board, readers, writer, seen: Mutex::new(seen) }
+    }
+
+    /// Has the cache and the void intervals up to date with what other users have done.
+    pub fn catch_up(&self) -> Result<()> {
+        let mut seen = self.seen.lock();
+        let now = self.board.seen();
+        if now.generation != seen.generation {
+            *self.store.voids.write() = self.store.newest_anchor()?.anchor.voids();
+            self.store.forget_all();
+        } else if now.changes != seen.changes {
+            match self.board.missed(seen.changes, now.changes) {
+                Missed::Pages(pages) => pages.into_iter().for_each(|no| self.store.forget(no)),
+                Missed::All => self.store.forget_all(),
+            }
+        }
+        *seen = now;
+        Ok(())
+    }
+
+    /// One who comes beside others finds that a writer has died, or that the first user may not
+    /// write: the last transaction was never judged (P4).
+    pub fn repair_what_the_dead_have_left(self: &Arc<Shared>) -> Result<()> {
+        if !self.board.is_begun() || self.board.has_writer() {
+            return Ok(());
+        }
+        if self.options.read_only {
+            let mut seen = self.seen.lock();
+            let recovered = recovery::recover(&self.store, &self.store.newest_anchor()?)?;
+            *self.store.voids.write() = recovered.anchor.voids();
+            *seen = self.board.seen();
+            return Ok(());
+        }
+        let mut writer = WriterLock::take(self, Wait::ForEver)?;
+        if self.board.is_begun() {
+            writer.repair(&self.store, &self.board)?;
+        }
+        Ok(())
+    }
+
+    /// What a writer must keep: the least that a reader has, or that the file retains. Called with
+    /// the writer's lock, and with the cache up to date. Readers of what was given up are refused
+    /// before the others are counted (P9).
+    pub fn horizon(&self) -> Result<Horizon> {
+        let kept = history::kept_from(&Newest(&self.store))?;
+        let limit = kept.unwrap_or(self.board.current());
+        self.board.give_up_before(limit);
+        Ok(Horizon { version: self.readers.horizon().min(limit), kept })
+    }
+
+    /// Says that a version of this user is durable. Its pages are in the cache.
+    pub fn publish(&self, version: Version, changed: &[PageNo], used_ring: bool) {
+        let mut seen = self.seen.lock();
+        seen.changes = self.board.publish(version, changed, used_ring);
+    }
+}

@@ -1,0 +1,148 @@
+//! Who writes: one at a time.
+//!
+//! A lock of the standard kind belongs to the thread that took it, and waits for ever where that
+//! thread asks again. A transaction may be handed to another thread. So this lock belongs to what
+//! holds it, and notes which thread has used it last: that one does not wait for itself. Behind it
+//! comes the lock among all users of the database.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::kill_point::KillPoint;
+use crate::shared::Shared;
+use crate::writer::Writer;
+use crate::{Error, Result, Version};
+
+pub struct WriterLock {
+    /// None: someone has it.
+    writer: Mutex<Option<Box<Writer>>>,
+    is_free: Condvar,
+    /// The thread that has used the writer last, while someone has it. 0: none.
+    user: AtomicU64,
+}
+
+/// How long to wait for the one before.
+#[derive(Clone, Copy, Debug)]
+pub enum Wait {
+    ForEver,
+    Until(Instant),
+    Not,
+}
+
+/// The number of this thread, from 1. No other thread of the process ever has it.
+fn this_thread() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static NUMBER: u64 = LAST.fetch_add(1, Relaxed) + 1);
+    NUMBER.with(|&number| number)
+}
+
+impl WriterLock {
+    pub fn new(writer: Writer) -> WriterLock {
+        let writer = Mutex::new(Some(Box::new(writer)));
+        WriterLock { writer, is_free: Condvar::new(), user: AtomicU64::new(0) }
+    }
+
+    pub fn take(shared: &Arc<Shared>, wait: Wait) -> Result<WriterGuard> {
+        let lock = &shared.writer;
+        let mut free = lock.writer.lock();
+        loop {
+            if let Some(writer) = free.take() {
+                lock.user.store(this_thread(), Relaxed);
+                drop(free);
+                return WriterGuard::beside_others(shared, writer, wait);
+            }
+            if lock.user.load(Relaxed) == this_thread() {
+                return Err(Error::Busy { what: "this thread has a write transaction itself" });
+            }
+            let is_late = match wait {
+                Wait::ForEver => {
+                    lock.is_free.wait(&mut free);
+                    false
+                }
+                Wait::Until(end) => lock.is_free.wait_until(&mut free, end).timed_out(),
+                Wait::Not => true,
+            };
+            if is_late && free.is_none() {
+                return Err(Error::Busy { what: "another transaction writes" });
+            }
+        }
+    }
+}
+
+/// The writer, until this is dropped.
+pub struct WriterGuard {
+    shared: Arc<Shared>,
+    /// None: only while it is given back.
+    writer: Option<Box<Writer>>,
+    /// The lock among all users is taken.
+    is_alone: bool,
+}
+
+impl WriterGuard {
+    fn beside_others(shared: &Arc<Shared>, writer: Box<Writer>, wait: Wait) -> Result<WriterGuard> {
+        let shared = Arc::clone(shared);
+        let mut guard = WriterGuard { shared, writer: Some(writer), is_alone: false };
+        let until = match wait {
+            Wait::ForEver => None,
+            Wait::Until(end) => Some(end),
+            Wait::Not => Some(Instant::now()),
+        };
+        guard.is_alone = guard.shared.board.lock_writer(until)?;
+        KillPoint::Locked.reached();
+        match guard.is_alone {
+            true => Ok(guard),
+            false => Err(Error::Busy { what: "another process writes" }),
+        }
+    }
+
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// I13. If that fails, what the version has written would count from now on: nothing more is
+    /// written.
+    pub fn make_void_or_poison(&mut self, version: Version) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        self.make_void(&shared.store, &shared.board, version)
+            .inspect_err(|_| shared.store.poison_all())
+    }
+
+    /// Called by whoever does something with the transaction: it may have come from another thread.
+    pub fn note_user(&self) {
+        let (user, thread) = (&self.shared.writer.user, this_thread());
+        if user.load(Relaxed) != thread {
+            user.store(thread, Relaxed);
+        }
+    }
+}
+
+impl Deref for WriterGuard {
+    type Target = Writer;
+
+    fn deref(&self) -> &Writer {
+        self.writer.as_ref().expect("it is held")
+    }
+}
+
+impl DerefMut for WriterGuard {
+    fn deref_mut(&mut self) -> &mut Writer {
+        self.writer.as_mut().expect("it is held")
+    }
+}
+
+impl Drop for WriterGuard {
+    fn drop(&mut self) {
+        if self.is_alone {
+            self.shared.board.unlock_writer();
+        }
+        let lock = &self.shared.writer;
+        let mut free = lock.writer.lock();
+        *free = self.writer.take();
+        lock.user.store(0, Relaxed);
+        lock.is_free.notify_one();
+    }
+}
