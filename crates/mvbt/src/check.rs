@@ -23,7 +23,7 @@ pub struct Report {
     pub tree_pages: u64,
     /// Pages of long payloads and records.
     pub overflow_pages: u64,
-    /// Pages that can be used again.
+    /// Pages that can be used again now.
     pub free_pages: u64,
     /// Pages that belong to nobody. A crash leaves some; they are lost room, and no fault.
     pub lost: Vec<PageNo>,
@@ -261,6 +261,7 @@ impl<'a> Check<'a> {
         for (no, ((&is_listed, &is_current), is_older)) in (1..).map(PageNo).zip(rows) {
             let is_history = is_older && !is_current;
             self.report.history_pages += u64::from(is_history);
+            self.report.free_pages -= u64::from(is_listed && is_history);
             match (is_listed, is_history) {
                 (false, true) => self.report.unlisted.push(no),
                 (false, false) => self.report.lost.push(no),

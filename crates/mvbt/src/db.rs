@@ -245,7 +245,8 @@ impl Database {
     }
 
     /// Begins a copy of the last committed version, in a file that must not exist. Writers go on
-    /// meanwhile. The copy is compact, and keeps the numbers of trees and the meta words.
+    /// meanwhile. The copy is compact, and keeps the numbers of trees and the meta words. It has no
+    /// history, and keeps none.
     pub fn backup(&self, path: &Path) -> Result<Backup> {
         Backup::begin(self.begin_read()?, self.page_bytes(), path)
     }

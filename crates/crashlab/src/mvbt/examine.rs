@@ -75,7 +75,7 @@ impl Engine {
     }
 
     /// Each version that is retained is the state that was committed then. Each commit has a time,
-    /// and so a mark of its own.
+    /// and so a mark of its own. So has the transaction with which a close ends, if it needs one.
     fn retains(&self, db: &Database, found: Found) -> Result<(), String> {
         if self.retained == 0 {
             return Ok(());
@@ -86,15 +86,16 @@ impl Engine {
         if (marks.clone().count() as u64) < least {
             return Err(format!("less than {least} versions are kept: {history:?}"));
         }
-        for (mark, order) in marks.zip((0..=found.order).rev()) {
+        let mut above = found.order;
+        for mark in marks {
             let about = |what: String| format!("retained version {}: {what}", mark.version);
             let reader =
                 db.begin_read_at(mark.version).map_err(|error| about(error.to_string()))?;
             let then = Model::read(&reader).map_err(|error| about(error.to_string()))?;
             match self.orders.get(&then.digest()) {
-                Some(&is) if is == order => {}
-                None if order < self.first_order => {}
-                other => return Err(about(format!("it is commit {other:?}, and not {order}"))),
+                Some(&is) if is <= above && is + 1 >= above => above = is,
+                None if above <= self.first_order => break,
+                other => return Err(about(format!("it is commit {other:?}, before {above}"))),
             }
         }
         Ok(())

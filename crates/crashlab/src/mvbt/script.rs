@@ -273,6 +273,7 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             1 => vec![killed(rng)],
             2 => vec![Step::Reclaim, commit(any(rng), rng)],
             3 => vec![rolled_back(any(rng), rng)],
+            4 => vec![unmade(rng), commit(any(rng), rng)],
             _ => vec![commit(of(&[Kind::Update, Kind::Thin, Kind::Any, Kind::Bulk], rng), rng)],
         },
         Workload::Killed => vec![killed(rng), commit(any(rng), rng)],

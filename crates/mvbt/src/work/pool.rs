@@ -75,8 +75,10 @@ impl Pool {
     /// What the close before has left: pages that are free from a version on.
     pub fn add_kept(&mut self, kept: Vec<(PageNo, Version)>) {
         for (no, version) in kept {
-            let is_reused = mutant::is(Mutant::KeptPagesReused);
-            self.add_freed(if is_reused { Version(0) } else { version }, vec![no]);
+            self.add_freed(version, vec![no]);
+        }
+        if mutant::is(Mutant::KeptPagesReused) {
+            self.ripen(Version::MAX);
         }
     }
 
@@ -215,5 +217,43 @@ impl Pool {
             self.freed_count -= freed.pages.len();
             Arc::make_mut(&mut self.fresh).extend(freed.pages.iter());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_with_notes_beside_it_is_the_set_that_it_stands_for() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let (mut known, mut set) = (Known::default(), FxHashSet::default());
+        for _ in 0..2000 {
+            let no = PageNo(rng.u64(..30));
+            match rng.u8(..8) {
+                0 => known.settle(),
+                1..=3 => {
+                    known.remove(no);
+                    set.remove(&no);
+                }
+                _ => assert_eq!(known.insert(no), set.insert(no)),
+            }
+        }
+        known.settle();
+        assert_eq!(*known.base, set);
+    }
+
+    #[test]
+    fn freed_pages_become_fresh_in_the_order_of_their_versions() {
+        let mut pool = Pool::default();
+        pool.add_freed(Version(9), vec![PageNo(9)]);
+        pool.add_kept(vec![(PageNo(5), Version(5)), (PageNo(7), Version(7))]);
+        // It is there.
+        pool.add_freed(Version(3), vec![PageNo(9)]);
+        assert_eq!(pool.freed_count(), 3);
+        pool.ripen(Version(7));
+        let fresh: FxHashSet<PageNo> = pool.take_fresh().into_iter().collect();
+        assert_eq!(fresh, FxHashSet::from_iter([PageNo(5), PageNo(7)]));
+        assert!(pool.is_empty() && pool.freed_count() == 0);
     }
 }
