@@ -45,7 +45,6 @@ impl ReadTransaction {
     }
 
     /// The last version that this sees.
-
     pub fn version(&self) -> Version {
         self.version
     }

@@ -74,8 +74,8 @@ fn readers_keep_their_version(kept: u64, register: fn(&Board, &Readers) -> Optio
     let boards = users();
     let collected = Arc::new(AtomicU64::new(0));
     let mut threads = Vec::new();
-    for board in boards[1..].iter().cloned() {
-        let collected = Arc::clone(&collected);
+    for board in &boards[1..] {
+        let (board, collected) = (Arc::clone(board), Arc::clone(&collected));
         threads.push(thread::spawn(move || {
             let readers = Readers::new(Arc::clone(&board));
             for _ in 0..2 {
