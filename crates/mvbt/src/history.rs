@@ -62,6 +62,8 @@ pub struct History {
 pub struct Horizon {
     /// The oldest version that a reader has, or may ask for.
     pub version: Version,
+    /// The oldest that a reader has.
+    pub read: Version,
     /// The oldest that the history keeps. Then each directory has all that is kept (H2).
     pub kept: Option<Version>,
 }

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+
 use crate::cursor::Cursor;
 use crate::history::{self, Retain};
+use crate::page::image::Image;
 use crate::page::overflow;
 use crate::search::{self, PageRef, Probe, Source, TreeRef};
 use crate::shared::Shared;
@@ -22,15 +26,21 @@ const LOOKS_WITHOUT_WRITER: u32 = 3;
 pub struct ReadTransaction {
     shared: Arc<Shared>,
     version: Version,
+    /// Roots, as they were when this first looked at them.
+    roots: RwLock<FxHashMap<PageNo, Arc<Image>>>,
 }
 
 impl ReadTransaction {
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<ReadTransaction> {
         shared.board.check_user()?;
         let version = shared.readers.register();
-        let reader = ReadTransaction { shared: Arc::clone(shared), version };
+        let reader = ReadTransaction::of(shared, version);
         shared.catch_up()?;
         Ok(reader)
+    }
+
+    fn of(shared: &Arc<Shared>, version: Version) -> ReadTransaction {
+        ReadTransaction { shared: Arc::clone(shared), version, roots: RwLock::default() }
     }
 
     /// None: the version may be gone.
@@ -39,7 +49,7 @@ impl ReadTransaction {
         if !shared.readers.register_at(version) {
             return Ok(None);
         }
-        let reader = ReadTransaction { shared: Arc::clone(shared), version };
+        let reader = ReadTransaction::of(shared, version);
         shared.catch_up()?;
         Ok(Some(reader))
     }
@@ -118,10 +128,10 @@ impl Read for ReadTransaction {
     }
 }
 
-impl Source for ReadTransaction {
+impl ReadTransaction {
     /// A page that is being written may have no directory for this version for a moment. It is
     /// read again until the writer has ended (P6).
-    fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
+    fn image(&self, no: PageNo) -> Result<Arc<Image>> {
         let Shared { store, board, .. } = &*self.shared;
         let (began, mut looks_without_writer) = (Instant::now(), 0);
         loop {
@@ -133,12 +143,28 @@ impl Source for ReadTransaction {
                 || looks_without_writer == LOOKS_WITHOUT_WRITER
                 || began.elapsed() > WRITE_PATIENCE;
             if is_there || is_over {
-                return Ok(PageRef::At(page?, self.version));
+                return page;
             }
             looks_without_writer += u32::from(!board.has_writer());
             store.forget(no);
             std::thread::sleep(REREAD);
         }
+    }
+}
+
+impl Source for ReadTransaction {
+    fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
+        let held = self.roots.read().get(&no).cloned();
+        Ok(PageRef::At(held.map_or_else(|| self.image(no), Ok)?, self.version))
+    }
+
+    fn hold_root(&self, root: PageNo) -> Result<()> {
+        if !self.roots.read().contains_key(&root) {
+            let image = self.image(root)?;
+            // Another thread may have been faster.
+            self.roots.write().entry(root).or_insert(image);
+        }
+        Ok(())
     }
 
     /// Whoever finds the page in a cell finds it whole (P6).

@@ -62,6 +62,11 @@ impl PageRef<'_> {
 pub trait Source {
     /// The page as this source sees it.
     fn page(&self, no: PageNo) -> Result<PageRef<'_>>;
+    /// The root stays what it is now, for as long as this source lives or until it changes the tree
+    /// itself. Called before a way down is looked for. Else a root that gets another height shows
+    /// older readers what it had through a page of its own, and a way that was found before leads
+    /// elsewhere.
+    fn hold_root(&self, root: PageNo) -> Result<()>;
     /// The payload of an overflow page, and the next page.
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)>;
     /// How many pages the file has room for. No tree has more leaves.
@@ -141,6 +146,7 @@ pub fn descend(
     path: &mut Vec<Step>,
 ) -> Result<bool> {
     path.clear();
+    source.hold_root(tree.root)?;
     descend_from(source, tree, tree.root, None, probe, path)
 }
 

@@ -83,7 +83,8 @@ impl Shared {
         let kept = history::kept_from(&Newest(&self.store))?;
         let limit = kept.unwrap_or(self.board.current());
         self.board.give_up_before(limit);
-        Ok(Horizon { version: self.readers.horizon().min(limit), kept })
+        let read = self.readers.horizon();
+        Ok(Horizon { version: read.min(limit), read, kept })
     }
 
     /// Says that a version of this user is durable. Its pages are in the cache.

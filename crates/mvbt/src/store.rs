@@ -59,6 +59,11 @@ impl Source for Newest<'_> {
         Ok(PageRef::Newest(self.0.page(no)?))
     }
 
+    /// Nobody writes.
+    fn hold_root(&self, _: PageNo) -> Result<()> {
+        Ok(())
+    }
+
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
         let bytes = self.0.read_raw(no)?;
         let page = overflow::decode(&bytes, no, self.0.uuid)?;

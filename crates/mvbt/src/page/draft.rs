@@ -117,7 +117,7 @@ impl Draft {
             true => (image.fallback(), None),
             false => (Some(active), image.fallback()),
         };
-        let Horizon { version: horizon, kept } = horizon;
+        let Horizon { version: horizon, kept, .. } = horizon;
         let older_come = stays.is_some_and(|stays| horizon < stays.version);
         // H2: what is kept is in each directory, since the next write may destroy the other one.
         let has_history = kept.is_some() && !mutant::is(Mutant::HistoryInFallback);

@@ -153,12 +153,14 @@ impl Work {
         *self.changes.entry(tree).or_default() += 1;
     }
 
-    /// What readers may have of a tree. Free pages and times are read as they are now alone (H6).
+    /// What readers may have of a tree (H6).
     fn horizon_of(&self, tree: TreeId) -> Horizon {
-        match tree {
-            FREE | MARKS => Horizon { version: self.version.previous(), kept: None },
-            _ => self.horizon,
-        }
+        let version = match tree {
+            FREE => self.version.previous(),
+            MARKS => self.horizon.read,
+            _ => return self.horizon,
+        };
+        Horizon { version, kept: None, ..self.horizon }
     }
 
     fn spilled_image(&self, no: PageNo) -> Result<crate::page::image::Image> {
@@ -302,6 +304,11 @@ impl Source for Work {
             return Ok(PageRef::Newest(Arc::new(self.spilled_image(no)?)));
         }
         Ok(PageRef::Newest(self.store.page(no)?))
+    }
+
+    /// Nobody else writes, and a cursor notices a change.
+    fn hold_root(&self, _: PageNo) -> Result<()> {
+        Ok(())
     }
 
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
