@@ -3,6 +3,7 @@
 mod check;
 mod dump;
 mod error;
+mod history;
 mod storage;
 mod text;
 
@@ -11,8 +12,9 @@ use clap::{Args, Subcommand};
 use crate::Failure;
 
 const EXAMPLES: &str = "Examples:
-  oneflush mvbt check app.mvbt   looks at every page
-  oneflush mvbt dump app.mvbt    anchors, commit blocks and trees, readable
+  oneflush mvbt check app.mvbt     looks at every page
+  oneflush mvbt dump app.mvbt      anchors, commit blocks and trees, readable
+  oneflush mvbt history app.mvbt   which versions can be read, and their times
 
 Nothing is changed. These are files of the crate oneflush-mvbt, and no
 databases of SQLite.";
@@ -30,11 +32,14 @@ enum Command {
     Check(check::Options),
     /// Show what a file holds: anchors, commit blocks, trees, one tree's rows, or one page
     Dump(dump::Options),
+    /// Show which versions of a database can be read, and of which times they are
+    History(history::Options),
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     match &options.command {
         Command::Check(options) => check::main(options),
         Command::Dump(options) => dump::main(options),
+        Command::History(options) => history::main(options),
     }
 }

@@ -71,7 +71,7 @@ fn the_program_and_each_command_have_a_page_with_every_option_and_example_of_the
     for command in own.iter().filter(|name| *name != "help") {
         paths.push((format!("mvbt-{command}"), vec!["mvbt", command]));
     }
-    assert!(paths.len() == all.len() + 2, "{paths:?}");
+    assert!(paths.len() == all.len() + 3, "{paths:?}");
     for (command, path) in &paths {
         names.insert(format!("oneflush-{command}.1"));
         let text = help(&[&path[..], &["--help"]].concat());

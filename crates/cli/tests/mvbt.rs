@@ -5,7 +5,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::{Sandbox, stderr, stdout};
-use oneflush_mvbt::{Database, Options};
+use oneflush_mvbt::{Database, Options, Retain};
 
 /// Tree 2 has integer keys and a long payload, tree 3 records.
 fn database(sandbox: &Sandbox, is_closed: bool) -> PathBuf {
@@ -101,17 +101,67 @@ fn a_dump_shows_the_file_its_trees_and_its_pages() {
 }
 
 #[test]
+fn a_history_says_what_is_kept_and_of_which_times() {
+    let sandbox = Sandbox::new();
+    let path = database(&sandbox, true);
+    let (code, text, said) = run(&sandbox, "history", &path, &[]);
+    assert_eq!((code, said.as_str()), (0, ""), "{text}");
+    assert!(text.contains("keeps no history"), "{text}");
+    let (_, text, _) = run(&sandbox, "history", &path, &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&json["retain"], &json["marks"]),
+        (&serde_json::Value::Null, &serde_json::json!([]))
+    );
+    for (retain, words) in [
+        (Retain::Versions(3), "keeps 3 versions"),
+        (Retain::Duration(std::time::Duration::from_secs(5400)), "keeps the versions of 1h 30m"),
+    ] {
+        let mut options = Options::default();
+        options.clock = || {
+            static SECONDS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+            let seconds = SECONDS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(86_400 + seconds)
+        };
+        let db = Database::open(&path, options).unwrap();
+        let mut txn = db.begin_write().unwrap();
+        txn.set_retain(retain).unwrap();
+        txn.commit().unwrap();
+        for word in 0..6 {
+            let mut txn = db.begin_write().unwrap();
+            txn.set_meta(1, word).unwrap();
+            txn.commit().unwrap();
+        }
+        let history = db.history().unwrap();
+        db.close().unwrap();
+        let (code, text, _) = run(&sandbox, "history", &path, &["--limit", "2"]);
+        assert_eq!(code, 0);
+        assert!(text.contains(words) && text.contains("1970-01-02T00:00:"), "{text}");
+        assert!(text.contains("more than 2"), "{text}");
+        let (_, text, _) = run(&sandbox, "history", &path, &["--json"]);
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["from"], history.from.0, "{json}");
+        assert_eq!(json["marks"][0]["version"], history.marks.last().unwrap().version.0);
+        assert_eq!(json["marks_count"], history.marks.len());
+    }
+    let (_, text, _) = run(&sandbox, "check", &path, &[]);
+    assert!(text.contains("of older versions"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_shown_is_named_with_the_way_out() {
     let sandbox = Sandbox::new();
     let path = database(&sandbox, true);
     let missing = sandbox.path().join("missing.mvbt");
     let foreign = sandbox.path().join("foreign.db");
     std::fs::write(&foreign, b"SQLite format 3\0").unwrap();
-    let cases: [(&str, &Path, &[&str], &str); 6] = [
+    let cases: [(&str, &Path, &[&str], &str); 8] = [
         ("check", &missing, &[], "[OF-701]"),
         ("dump", &missing, &[], "[OF-701]"),
         ("check", sandbox.path(), &[], "[OF-701]"),
         ("check", &foreign, &[], "[OF-702]"),
+        ("history", &missing, &[], "[OF-701]"),
+        ("history", &foreign, &[], "[OF-702]"),
         ("dump", &path, &["--page", "99999"], "[OF-705]"),
         ("dump", &path, &["--tree", "77"], "[OF-706]"),
     ];
@@ -126,6 +176,8 @@ fn what_cannot_be_shown_is_named_with_the_way_out() {
     bytes[40_960..40_960 + 4096].fill(1);
     std::fs::write(&path, bytes).unwrap();
     let (status, _, said) = run(&sandbox, "dump", &path, &["--tree", "2"]);
+    assert!(status == 1 && said.contains("[OF-703]"), "{said}");
+    let (status, _, said) = run(&sandbox, "history", &path, &[]);
     assert!(status == 1 && said.contains("[OF-703]"), "{said}");
     let (status, text, _) = run(&sandbox, "dump", &path, &[]);
     assert!(status == 0 && text.contains("the catalog cannot be read"), "{text}");

@@ -55,14 +55,17 @@ impl Code {
             Error::AnchorsDamaged { .. } | Error::Damaged { .. } | Error::ReachedTwice { .. } => {
                 ONEFLUSH_MVBT_DAMAGED
             }
-            Error::SnapshotGone { .. } => ONEFLUSH_MVBT_SNAPSHOT_GONE,
+            Error::SnapshotGone { .. }
+            | Error::NotKept { .. }
+            | Error::TimeNotKept { .. }
+            | Error::NoHistory => ONEFLUSH_MVBT_SNAPSHOT_GONE,
             Error::NoTree { .. } => ONEFLUSH_MVBT_NO_TREE,
             Error::WrongKind { .. } => ONEFLUSH_MVBT_WRONG_KIND,
             Error::TooLong { .. } => ONEFLUSH_MVBT_TOO_LONG,
             Error::Full { .. } | Error::NoVersion => ONEFLUSH_MVBT_FULL,
             Error::Poisoned => ONEFLUSH_MVBT_POISONED,
             Error::HalfDone => ONEFLUSH_MVBT_HALF_DONE,
-            Error::Busy { .. } => ONEFLUSH_MVBT_BUSY,
+            Error::Busy { .. } | Error::StaleReader { .. } => ONEFLUSH_MVBT_BUSY,
             Error::PageSize { .. } | Error::Misuse { .. } => ONEFLUSH_MVBT_MISUSE,
             // The crate may get errors that this one does not know.
             _ => ONEFLUSH_MVBT_INTERNAL,

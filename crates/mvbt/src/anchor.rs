@@ -11,7 +11,11 @@ pub const MAGIC: &[u8; 16] = b"Oneflush mvbt 1\n";
 pub const FORMAT: u32 = 1;
 const VOIDS_AT: usize = 80;
 const POOL_AT: usize = VOIDS_AT + 16 * VOIDS_MAX;
+const KEPT_AT: usize = POOL_AT + 4 + 6 * POOL_MAX;
 const CHECKSUM_AT: usize = BLOCK_BYTES - 4;
+/// So many freed pages that a history needs.
+pub const KEPT_MAX: usize = 96;
+const _: () = assert!(KEPT_AT + 4 + 12 * KEPT_MAX <= CHECKSUM_AT);
 /// So many free pages a close leaves here.
 pub const POOL_MAX: usize = 128;
 /// So many void intervals fit with room to spare.
@@ -35,6 +39,8 @@ pub struct Anchor {
     pub voids: Vec<(Version, Version)>,
     /// Free pages, if the file was closed cleanly.
     pub pool: Vec<PageNo>,
+    /// Those that are free from a version on.
+    pub kept: Vec<(PageNo, Version)>,
 }
 
 impl Anchor {
@@ -67,6 +73,11 @@ impl Anchor {
         for (index, page) in self.pool.iter().enumerate() {
             put_u48(block, POOL_AT + 4 + 6 * index, page.0);
         }
+        put(block, KEPT_AT, &(self.kept.len() as u32).to_le_bytes());
+        for (index, (page, version)) in self.kept.iter().enumerate() {
+            put_u48(block, KEPT_AT + 4 + 12 * index, page.0);
+            put_u48(block, KEPT_AT + 10 + 12 * index, version.0);
+        }
         let checksum = crc32c::crc32c(&block[..CHECKSUM_AT]);
         put(block, CHECKSUM_AT, &checksum.to_le_bytes());
     }
@@ -78,7 +89,8 @@ impl Anchor {
         (is_whole && get_u32(block, 16) == FORMAT).then_some(())?;
         let count = get_u32(block, 76) as usize;
         let free = get_u32(block, POOL_AT) as usize;
-        (count <= VOIDS_MAX && free <= POOL_MAX).then_some(())?;
+        let kept = get_u32(block, KEPT_AT) as usize;
+        (count <= VOIDS_MAX && free <= POOL_MAX && kept <= KEPT_MAX).then_some(())?;
         let version = |at: usize| Version(get_u64(block, at));
         let voids: Vec<(Version, Version)> = (0..count)
             .map(|index| VOIDS_AT + 16 * index)
@@ -96,6 +108,10 @@ impl Anchor {
             is_closed: get_u32(block, 72) & CLOSED != 0,
             voids,
             pool: (0..free).map(|n| PageNo(get_u48(block, POOL_AT + 4 + 6 * n))).collect(),
+            kept: (0..kept)
+                .map(|n| KEPT_AT + 4 + 12 * n)
+                .map(|at| (PageNo(get_u48(block, at)), Version(get_u48(block, at + 6))))
+                .collect(),
         };
         let is_sane = is_in_order
             && anchor.settled <= anchor.reserved
@@ -124,6 +140,7 @@ mod tests {
                 .map(|n| (Version(3 * n + 1), Version(3 * n + 2)))
                 .collect(),
             pool: (0..POOL_MAX as u64).map(|n| PageNo(n + 9)).collect(),
+            kept: (0..KEPT_MAX as u64).map(|n| (PageNo(n + 900), Version(n + 5))).collect(),
         };
         let mut block = [0; BLOCK_BYTES];
         anchor.encode(&mut block);

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use crate::history;
 use crate::page::cell::Content;
 use crate::search::{Source, TreeRef, with_content};
 use crate::work::{self, CATALOG_TREE, FREE_TREE};
@@ -22,10 +23,14 @@ pub struct Report {
     pub tree_pages: u64,
     /// Pages of long payloads and records.
     pub overflow_pages: u64,
-    /// Pages that can be used again.
+    /// Pages that can be used again now.
     pub free_pages: u64,
     /// Pages that belong to nobody. A crash leaves some; they are lost room, and no fault.
     pub lost: Vec<PageNo>,
+    /// Pages that only older versions reach: the history, and readers that have begun.
+    pub history_pages: u64,
+    /// Those of them that nothing lists as free from some version on. A crash leaves some.
+    pub unlisted: Vec<PageNo>,
     /// Cells of leaves.
     pub cells: u64,
 }
@@ -49,11 +54,13 @@ struct Bounds {
 }
 
 impl<'a> Check<'a> {
-    /// `free`: pages that are known to be free, beside those of the tree of free pages.
+    /// `free`: pages that are known to be free, beside those of the tree of free pages. `older`
+    /// answers which of so many pages older versions reach, and what is wrong with those.
     pub fn run(
         source: &'a dyn Source,
         order: Option<Order<'a>>,
         free: impl IntoIterator<Item = PageNo>,
+        older: impl FnOnce(u64) -> (Vec<bool>, Vec<String>),
         pages_of_file: u64,
     ) -> Result<Report> {
         let claimed = work::page_count(source)?;
@@ -72,8 +79,16 @@ impl<'a> Check<'a> {
                 Err(error) => check.fault(format!("tree {id}: {error}")),
             }
         }
+        match history::settings(source) {
+            Ok(settings) => settings.into_iter().for_each(|settings| check.tree(&settings.marks)),
+            Err(error) => check.fault(format!("the history: {error}")),
+        }
+        check.is_reached.resize(check.report.pages as usize, false);
+        let is_current = check.is_reached.clone();
         check.free(free);
-        Ok(check.end())
+        let (is_older, faults) = older(check.report.pages);
+        faults.into_iter().for_each(|fault| check.fault(fault));
+        Ok(check.end(&is_current, &is_older))
     }
 
     fn fault(&mut self, fault: String) {
@@ -232,17 +247,27 @@ impl<'a> Check<'a> {
         let mut cursor = Cursor::new(self.source, FREE_TREE);
         cursor.seek(self.source, Probe::First)?;
         while let Some(key) = cursor.integer_key(self.source)? {
-            listed.push(PageNo(key as u64));
+            let payload = cursor.payload(self.source)?.unwrap_or_default();
+            listed.extend(work::listed_pages(key, &payload));
             cursor.next(self.source)?;
         }
         Ok(())
     }
 
-    fn end(mut self) -> Report {
-        let reached = self.is_reached.len() as u64;
-        let holes = (1..=reached).map(PageNo).filter(|no| !self.is_reached[no.0 as usize - 1]);
-        self.report.lost = holes.collect();
-        self.report.lost.extend((reached + 1..=self.report.pages).map(PageNo));
+    /// Which pages the newest version reaches, and which older ones do.
+    fn end(mut self, is_current: &[bool], is_older: &[bool]) -> Report {
+        let is_older = is_older.iter().copied().chain(std::iter::repeat(false));
+        let rows = self.is_reached.iter().zip(is_current).zip(is_older);
+        for (no, ((&is_listed, &is_current), is_older)) in (1..).map(PageNo).zip(rows) {
+            let is_history = is_older && !is_current;
+            self.report.history_pages += u64::from(is_history);
+            self.report.free_pages -= u64::from(is_listed && is_history);
+            match (is_listed, is_history) {
+                (false, true) => self.report.unlisted.push(no),
+                (false, false) => self.report.lost.push(no),
+                (true, _) => {}
+            }
+        }
         self.report
     }
 }

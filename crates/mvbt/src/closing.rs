@@ -1,9 +1,15 @@
 //! Closing a database: what becomes of the free pages that a user has at hand.
 
 use crate::Result;
+use crate::anchor;
 use crate::commons::Then;
 use crate::db::Database;
 use crate::kill_point::KillPoint;
+use crate::transaction::WriteTransaction;
+use crate::work::Deposit;
+
+/// A close tries so often to leave no page to nobody: a deposit may itself free some.
+const DEPOSITS: usize = 3;
 
 pub fn close(database: &Database) -> Result<()> {
     if database.shared.options.read_only {
@@ -27,7 +33,8 @@ pub fn close(database: &Database) -> Result<()> {
     Ok(())
 }
 
-/// Leaves the free pages of this user to the others, if there are any.
+/// Leaves the free pages of this user to the others, if there are any. Those that readers may still
+/// reach go into the tree of free pages, with the version from which on they are free.
 fn hand_over(database: &Database) -> Result<()> {
     let mut is_alone = false;
     database.shared.board.settle(&mut |alone| {
@@ -37,17 +44,23 @@ fn hand_over(database: &Database) -> Result<()> {
     if is_alone || database.guard()?.pool.is_empty() {
         return Ok(());
     }
-    deposit(database)?;
+    deposit(database, Deposit::AllFreed, 0)?;
     let mut writer = database.guard()?;
     database.shared.board.leave(&writer.pool.take_fresh());
     Ok(())
 }
 
-/// Puts all free pages but a few into their tree.
-fn deposit(database: &Database) -> Result<()> {
-    let mut txn = database.begin_write()?;
-    txn.change(|work| work.deposit(true))?;
-    txn.commit().map(drop)
+/// Puts free pages into their tree, until no more than so many are left that somebody may reach.
+fn deposit(database: &Database, which: Deposit, freed_max: usize) -> Result<()> {
+    for _ in 0..DEPOSITS {
+        let mut txn = WriteTransaction::begin(database.guard()?, None)?;
+        txn.change(|work| work.deposit(which))?;
+        txn.commit()?;
+        if database.guard()?.pool.freed_count() <= freed_max {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Nobody else uses the database.
@@ -56,6 +69,6 @@ fn end(database: &Database) -> Result<()> {
     if database.guard()?.is_closed(&shared.board) {
         return Ok(());
     }
-    deposit(database)?;
+    deposit(database, Deposit::AllButAnchored, anchor::KEPT_MAX)?;
     database.guard()?.close(&shared.store, &shared.board)
 }

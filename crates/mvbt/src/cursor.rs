@@ -152,16 +152,16 @@ impl Cursor {
     /// From a cell of an inner page to the first or last cell of the leaves below it.
     fn go_down(&mut self, source: &dyn Source, probe: Probe<'_>) -> Result<()> {
         let step = *self.path.last().expect("there is a step");
-        let (child, height) = {
+        let (child, above) = {
             let page = source.page(step.no)?;
             let view = page.view()?;
             if view.height == 0 {
                 return Ok(());
             }
-            (view.cell(step.index).child, view.height)
+            (view.cell(step.index).child, view.bound())
         };
         self.count_leaf(source, child, if matches!(probe, Probe::Last) { -1 } else { 1 })?;
-        search::descend_from(source, &self.tree, child, Some(height), probe, &mut self.path)?;
+        search::descend_from(source, &self.tree, child, above, probe, &mut self.path)?;
         if let (Probe::Last, Some(step)) = (probe, self.path.last_mut()) {
             step.index = step.index.saturating_sub(1);
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use oneflush_blocklog::Storage;
 
@@ -10,7 +10,9 @@ use crate::backup::Backup;
 use crate::check::{Check, Order, Report};
 use crate::commons::Then;
 use crate::commons::memory::Memory;
+use crate::history::{self, History, Horizon};
 use crate::options::Options;
+use crate::reach;
 use crate::read::{Read, ReadTransaction};
 use crate::shared::Shared;
 use crate::store::Counters;
@@ -70,7 +72,8 @@ impl Database {
 
     fn begin(&self, wait: Wait) -> Result<WriteTransaction> {
         self.check_writable()?;
-        WriteTransaction::begin(self.writer(wait)?)
+        let limit = self.shared.options.reader_limit_pages;
+        WriteTransaction::begin(self.writer(wait)?, Some(limit))
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -101,6 +104,54 @@ impl Database {
     /// The last committed version, for as long as this lives. Does not wait for a writer.
     pub fn begin_read(&self) -> Result<ReadTransaction> {
         ReadTransaction::begin(&self.shared)
+    }
+
+    /// The database as it was at a version: with the newest transaction up to it. Of numbers that
+    /// no transaction has had, the state is that of the version before. `NotKept`: the version is
+    /// not kept any more, or not committed yet.
+    pub fn begin_read_at(&self, version: Version) -> Result<ReadTransaction> {
+        let newest = self.begin_read()?;
+        let from = history::kept_from(&newest)?.unwrap_or(newest.version());
+        if version >= from
+            && let Some(reader) = ReadTransaction::begin_at(&self.shared, version)?
+        {
+            return Ok(reader);
+        }
+        // A writer may have given up more meanwhile.
+        let from = from.max(self.shared.board.given_up());
+        Err(Error::NotKept { asked: version, from, to: self.data_version() })
+    }
+
+    /// The database as it was at a time: with all transactions that were committed by then, and
+    /// none that came later. Where the history has no mark (at most one a second), it may lack
+    /// those of the last second before that time. `TimeNotKept`: the history begins later.
+    /// `NoHistory`: the file keeps none.
+    pub fn begin_read_at_time(&self, time: SystemTime) -> Result<ReadTransaction> {
+        let newest = self.begin_read()?;
+        let asked_ms = history::milliseconds(time);
+        let version = history::version_at(&newest, newest.version(), asked_ms)?;
+        let history = match version.map(|version| self.begin_read_at(version)) {
+            Some(Err(Error::NotKept { .. })) | None => self.history()?,
+            Some(begun) => return begun,
+        };
+        let first = history.marks.iter().find(|mark| mark.version >= history.from);
+        let from_ms = first.or(history.marks.last()).ok_or(Error::NoHistory)?.time_ms;
+        Err(Error::TimeNotKept { asked_ms, from_ms })
+    }
+
+    /// What can be read, and the times of it.
+    pub fn history(&self) -> Result<History> {
+        let newest = self.begin_read()?;
+        history::history(&newest, newest.version())
+    }
+
+    /// Gives up what is older than a version, in a transaction. Answers the oldest that is kept.
+    /// `NoHistory`: the file keeps none.
+    pub fn prune(&self, up_to: Version) -> Result<Version> {
+        let mut txn = self.begin_write()?;
+        let from = txn.change(|work| work.freeing(|work| work.prune(up_to)))?;
+        txn.commit()?;
+        Ok(from)
     }
 
     /// The database gets no more pages than this. Beside [`Read::page_count`].
@@ -136,13 +187,27 @@ impl Database {
     /// `Busy`: the calling thread has a write transaction.
     pub fn check(&self, order: Option<Order<'_>>) -> Result<Report> {
         let writer = self.writer(Wait::ForEver)?;
+        self.checked(order, &writer).map(|(report, _)| report)
+    }
+
+    /// The report, and up to where it has looked back.
+    fn checked(&self, order: Option<Order<'_>>, writer: &WriterGuard) -> Result<(Report, Horizon)> {
         let reader = self.begin_read()?;
-        Check::run(&reader, order, self.free(&writer), self.shared.store.pages()?)
+        let horizon = self.shared.horizon()?;
+        let store = &self.shared.store;
+        let older = |pages| match horizon.version < reader.version() {
+            true => reach::reach(store, horizon.version, pages),
+            false => (Vec::new(), Vec::new()),
+        };
+        let report = Check::run(&reader, order, self.free(writer), older, store.pages()?)?;
+        Ok((report, horizon))
     }
 
     /// Pages that are at hand for those who write.
     fn free(&self, writer: &WriterGuard) -> Vec<PageNo> {
-        writer.pool.all().chain(self.shared.board.left()).collect()
+        let board = &self.shared.board;
+        let kept = writer.kept(board).into_iter().map(|(no, _)| no);
+        writer.pool.all().chain(board.left()).chain(kept).collect()
     }
 
     /// Finds pages that belong to nobody, since a crash, and uses them again. Answers how many.
@@ -164,18 +229,24 @@ impl Database {
 
     fn reclaim_alone(&self) -> Result<u64> {
         let mut writer = self.writer(Wait::ForEver)?;
-        let reader = self.begin_read()?;
-        let report = Check::run(&reader, None, self.free(&writer), self.shared.store.pages()?)?;
-        // Pages of older readers would be taken for lost ones. A damaged tree hides pages.
-        let may = self.shared.board.horizon() == reader.version() && report.faults.is_empty();
-        let lost = if may { report.lost } else { Vec::new() };
+        let (report, horizon) = self.checked(None, &writer)?;
+        // What readers have that began before the history is not looked at. A damaged tree hides
+        // pages.
+        let newest = self.data_version();
+        if horizon.version < horizon.kept.unwrap_or(newest) || !report.faults.is_empty() {
+            return Ok(0);
+        }
+        let lost = report.lost;
         let count = lost.len() as u64;
+        // The newest version does not reach them.
+        writer.pool.add_freed(newest, report.unlisted);
         writer.pool.add(lost);
         Ok(count)
     }
 
     /// Begins a copy of the last committed version, in a file that must not exist. Writers go on
-    /// meanwhile. The copy is compact, and keeps the numbers of trees and the meta words.
+    /// meanwhile. The copy is compact, and keeps the numbers of trees and the meta words. It has no
+    /// history, and keeps none.
     pub fn backup(&self, path: &Path) -> Result<Backup> {
         Backup::begin(self.begin_read()?, self.page_bytes(), path)
     }

@@ -37,6 +37,14 @@ pub enum Error {
     ReachedTwice { page: PageNo },
     #[error("version {asked} is not kept any more; page {page} has {kept} and later ones")]
     SnapshotGone { page: PageNo, asked: Version, kept: Version },
+    #[error("version {asked} cannot be read: the history goes from {from} to {to}")]
+    NotKept { asked: Version, from: Version, to: Version },
+    #[error(
+        "no version of {asked_ms} ms since 1970 can be read: the history begins at {from_ms} ms"
+    )]
+    TimeNotKept { asked_ms: u64, from_ms: u64 },
+    #[error("the file keeps no history of times; set what it retains")]
+    NoHistory,
     #[error("there is no tree {tree}")]
     NoTree { tree: TreeId },
     #[error("tree {tree} is of the other kind")]
@@ -55,6 +63,11 @@ pub enum Error {
     HalfDone,
     #[error("the database is in use: {what}")]
     Busy { what: &'static str },
+    #[error(
+        "the database is busy: a reader of version {oldest} holds {pages} freed pages, and is \
+         {behind} versions behind. End that reader, or raise reader_limit_pages ({limit})"
+    )]
+    StaleReader { oldest: Version, behind: u64, pages: u64, limit: u64 },
     #[error("a page cannot have {bytes} bytes: a power of two from 512 to 65536 can")]
     PageSize { bytes: usize },
     #[error("{what}")]
@@ -62,6 +75,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Somebody else is in the way. The same call may succeed later.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Error::Busy { .. } | Error::StaleReader { .. })
+    }
+
     /// The file cannot grow. Nothing is wrong with what is there.
     pub(crate) fn is_full_disk(&self) -> bool {
         matches!(self, Error::Io { source, .. } if oneflush_blocklog::is_full(source))

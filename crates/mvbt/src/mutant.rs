@@ -34,6 +34,10 @@ pub enum Mutant {
     EarlyPagesForgotten,
     /// A version whose transaction was rolled back after it had written is not made void (I13).
     RollbackNotVoid,
+    /// A directory leaves to the other one what that still has of the history (H2).
+    HistoryInFallback,
+    /// Pages that the history alone needs are taken for free ones after an open (H5).
+    KeptPagesReused,
     /// A rollback after the commit's first step leaves the only page as it is (I20).
     SingleUnmarked,
     /// Void directories are taken out of their pages, and not flushed before the anchor forgets

@@ -137,6 +137,7 @@ pub fn begin_file(store: &Store, pages: u64) -> Result<()> {
         is_closed: true,
         voids: Vec::new(),
         pool: Vec::new(),
+        kept: Vec::new(),
     };
     for (no, tree) in [(work::CATALOG, TreeId(0)), (work::FREE_PAGES, work::FREE)] {
         let mut draft = Draft::fresh(page_bytes, no, tree, false, 0, first);

@@ -1,5 +1,7 @@
 //! Options of a database. Those of the paper are switches, so that its figures can be repeated.
 
+use std::time::SystemTime;
+
 /// How a database is made, opened and written. [`Default`] has what most need.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -24,6 +26,16 @@ pub struct Options {
     pub reserved_cells: usize,
     /// Metadata embedding (paper, section 5.2). Off: each commit also writes an anchor.
     pub metadata_embedding: bool,
+    /// Sibling redistribution (paper, section 5.3): a leaf that has no room gives cells to a leaf
+    /// beside it before it is split.
+    pub redistribution: bool,
+    /// Lazy garbage collection (paper, section 5.1): dead cells go when their page is written
+    /// anyway. Off: each transaction also writes the pages that those before have left with some.
+    pub lazy_collection: bool,
+    /// No transaction begins while readers alone hold so many freed pages or more: `StaleReader`.
+    pub reader_limit_pages: u64,
+    /// Where a history has its times from.
+    pub clock: fn() -> SystemTime,
 }
 
 impl Default for Options {
@@ -37,6 +49,10 @@ impl Default for Options {
             lazy_split: true,
             reserved_cells: 1,
             metadata_embedding: true,
+            redistribution: false,
+            lazy_collection: true,
+            reader_limit_pages: 1 << 18,
+            clock: SystemTime::now,
         }
     }
 }

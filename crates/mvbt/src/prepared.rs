@@ -32,11 +32,14 @@ impl Prepared {
         let Open { mut writer, written, .. } = self.open.take().expect("it has not ended");
         let shared = Arc::clone(writer.shared());
         if written.is_nothing() {
+            writer.uncollected.clone_from(&written.uncollected);
             writer.pool = written.publish(&shared.store);
             shared.board.end_writing();
         } else {
             let (version, used_ring) = (written.version, written.used_ring());
             let changed = written.changed.clone();
+            writer.garbage.note(version, written.freed());
+            writer.uncollected.clone_from(&written.uncollected);
             writer.pool = written.publish(&shared.store);
             shared.publish(version, &changed, used_ring);
         }

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use crate::cursor::Cursor;
+use crate::history::{self, Retain};
 use crate::page::image::Image;
 use crate::page::overflow;
 use crate::search::{self, PageRef, Probe, Source, TreeRef};
 use crate::shared::Shared;
 use crate::transaction::WriteTransaction;
 use crate::work::{self, META_WORDS};
-use crate::{PageNo, Result, TreeId, Version, payload};
+use crate::{Error, PageNo, Result, TreeId, Version, payload};
 
 /// How long a reader waits for a writer to have written a page.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
@@ -27,6 +28,8 @@ pub struct ReadTransaction {
     version: Version,
     /// Trees that were asked for. A version has one root for each.
     trees: Mutex<FxHashMap<TreeId, TreeRef>>,
+    /// Roots, as they were when this first looked at them.
+    roots: RwLock<FxHashMap<PageNo, Arc<Image>>>,
 }
 
 impl ReadTransaction {
@@ -36,14 +39,18 @@ impl ReadTransaction {
         loop {
             // Asked before the page is read: a writer may end in between.
             let is_begun = board.is_begun();
+            self.shared.catch_up()?;
             store.forget(no);
-            let page = store.page(no);
-            let is_there = page.as_ref().is_ok_and(|image| image.serves(self.version));
+            let image = store.page(no);
+            if image.as_ref().is_ok_and(|image| self.finds(image)) {
+                return image;
+            }
             let is_over = !is_begun
                 || looks_without_writer == LOOKS_WITHOUT_WRITER
                 || began.elapsed() > WRITE_PATIENCE;
-            if is_there || is_over {
-                return page;
+            if is_over {
+                let kept = image?.active().version;
+                return Err(Error::SnapshotGone { page: no, asked: self.version, kept });
             }
             looks_without_writer += u32::from(!board.has_writer());
             std::thread::sleep(REREAD);
@@ -53,10 +60,29 @@ impl ReadTransaction {
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<ReadTransaction> {
         shared.board.check_user()?;
         let version = shared.readers.register();
-        let reader =
-            ReadTransaction { shared: Arc::clone(shared), version, trees: Mutex::default() };
+        let reader = ReadTransaction::of(shared, version);
         shared.catch_up()?;
         Ok(reader)
+    }
+
+    fn of(shared: &Arc<Shared>, version: Version) -> ReadTransaction {
+        ReadTransaction {
+            shared: Arc::clone(shared),
+            version,
+            trees: Mutex::default(),
+            roots: RwLock::default(),
+        }
+    }
+
+    /// None: the version may be gone.
+    pub(crate) fn begin_at(shared: &Arc<Shared>, version: Version) -> Result<Option<Self>> {
+        shared.board.check_user()?;
+        if !shared.readers.register_at(version) {
+            return Ok(None);
+        }
+        let reader = ReadTransaction::of(shared, version);
+        shared.catch_up()?;
+        Ok(Some(reader))
     }
 
     /// The last version that this sees.
@@ -113,6 +139,11 @@ pub trait Read {
         work::page_count(self.source())
     }
 
+    /// What the file keeps for readers of older versions.
+    fn retain(&self) -> Result<Retain> {
+        Ok(history::settings(self.source())?.map_or(Retain::Off, |settings| settings.retain))
+    }
+
     /// The numbers of all trees, in order.
     fn trees(&self) -> Result<Vec<TreeId>> {
         work::trees(self.source())
@@ -140,17 +171,43 @@ impl Read for ReadTransaction {
     }
 }
 
-impl Source for ReadTransaction {
+impl ReadTransaction {
     /// A page that is being written may have no directory for this version for a moment. It is
     /// read again until the writer has ended (P6).
-    fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
-        let store = &self.shared.store;
-        if let Ok(image) = store.page(no)
-            && image.serves(self.version)
-        {
-            return Ok(PageRef::At(image, self.version));
+    fn image(&self, no: PageNo) -> Result<Arc<Image>> {
+        match self.shared.store.page(no) {
+            Ok(image) if self.finds(&image) => Ok(image),
+            _ => self.page_that_may_be_half_written(no),
         }
-        self.page_that_may_be_half_written(no).map(|image| PageRef::At(image, self.version))
+    }
+
+    /// True if the page has what this needs, and says nothing that may not be so.
+    fn finds(&self, image: &Image) -> bool {
+        image.shows(self.version) || image.serves(self.version) && self.may_use_newer(image)
+    }
+
+    /// P10: a directory above this version counts if it is published, and what is void is known, or
+    /// if it leads to no page that its own transaction has made.
+    fn may_use_newer(&self, image: &Image) -> bool {
+        // In this order: a recovery raises the generation, and then the current version.
+        let is_published = image.active().version <= self.shared.board.current();
+        self.shared.knows_what_is_void() && (is_published || !image.leads_to_fresh())
+    }
+}
+
+impl Source for ReadTransaction {
+    fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
+        let held = self.roots.read().get(&no).cloned();
+        Ok(PageRef::At(held.map_or_else(|| self.image(no), Ok)?, self.version))
+    }
+
+    fn hold_root(&self, root: PageNo) -> Result<()> {
+        if !self.roots.read().contains_key(&root) {
+            let image = self.image(root)?;
+            // Another thread may have been faster.
+            self.roots.write().entry(root).or_insert(image);
+        }
+        Ok(())
     }
 
     /// Whoever finds the page in a cell finds it whole (P6).

@@ -36,6 +36,23 @@ impl Readers {
         }
     }
 
+    /// Registers an older version. False: it may be gone, or is not committed. Whoever writes says
+    /// what it gives up, and then asks for the oldest version that is noted (P9).
+    pub fn register_at(&self, version: Version) -> bool {
+        let mut own = self.own.lock();
+        if version > self.board.current() {
+            return false;
+        }
+        *own.entry(version).or_default() += 1;
+        self.show(&own);
+        let is_there = version >= self.board.given_up();
+        if !is_there {
+            forget(&mut own, version);
+            self.show(&own);
+        }
+        is_there
+    }
+
     pub fn unregister(&self, version: Version) {
         let mut own = self.own.lock();
         forget(&mut own, version);

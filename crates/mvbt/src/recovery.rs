@@ -124,6 +124,7 @@ pub fn reopened(before: &Anchor) -> Anchor {
         settled: before.reserved,
         is_closed: false,
         pool: Vec::new(),
+        kept: Vec::new(),
         ..before.clone()
     }
 }

@@ -62,6 +62,11 @@ impl PageRef<'_> {
 pub trait Source {
     /// The page as this source sees it.
     fn page(&self, no: PageNo) -> Result<PageRef<'_>>;
+    /// The root stays what it is now, for as long as this source lives or until it changes the tree
+    /// itself. Called before a way down is looked for. Else a root that gets another height shows
+    /// older readers what it had through a page of its own, and a way that was found before leads
+    /// elsewhere.
+    fn hold_root(&self, root: PageNo) -> Result<()>;
     /// The payload of an overflow page, and the next page.
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)>;
     /// How many pages the file has room for. No tree has more leaves.
@@ -75,6 +80,9 @@ pub trait Source {
         Ok(*tree)
     }
 }
+
+/// No way down is longer. One to an old version passes each height that a root has had since.
+const STEPS_MAX: usize = 4096;
 
 /// A page on the way down, and which cell was taken in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +146,7 @@ pub fn descend(
     path: &mut Vec<Step>,
 ) -> Result<bool> {
     path.clear();
+    source.hold_root(tree.root)?;
     descend_from(source, tree, tree.root, None, probe, path)
 }
 
@@ -154,6 +163,7 @@ pub fn descend_from(
         let page = source.page(no)?;
         let view = page.view()?;
         let is_right = page.tree() == tree.id && view.shape.is_record == tree.is_record;
+        let is_right = is_right && path.len() < STEPS_MAX;
         if !is_right || above.is_some_and(|above| view.height >= above) {
             return Err(not_meant(no));
         }
@@ -169,7 +179,7 @@ pub fn descend_from(
         let (index, is_equal) = find(source, &view, probe, 1)?;
         let index = if is_equal { index } else { index - 1 };
         path.push(Step { no, index });
-        above = Some(view.height);
+        above = view.bound();
         no = view.cell(index).child;
     }
 }
@@ -191,7 +201,7 @@ pub fn count(source: &dyn Source, tree: &TreeRef, pages: u64) -> Result<u64> {
             continue;
         }
         let children = (0..view.len()).rev().map(|index| view.cell(index).child);
-        open.extend(children.map(|child| (child, Some(view.height))));
+        open.extend(children.map(|child| (child, view.bound())));
     }
     Ok(cells)
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::commons::board::{Board, Missed, Seen};
+use crate::history::{self, Horizon};
 use crate::options::Options;
 use crate::readers::Readers;
-use crate::store::Store;
+use crate::store::{Newest, Store};
 use crate::writer_lock::{Wait, WriterLock};
 use crate::{PageNo, Result, Version, recovery};
 
@@ -73,6 +74,22 @@ impl Shared {
             writer.repair(&self.store, &self.board)?;
         }
         Ok(())
+    }
+
+    /// What a writer must keep: the least that a reader has, or that the file retains. Called with
+    /// the writer's lock, and with the cache up to date. Readers of what was given up are refused
+    /// before the others are counted (P9).
+    pub fn horizon(&self) -> Result<Horizon> {
+        let kept = history::kept_from(&Newest(&self.store))?;
+        let limit = kept.unwrap_or(self.board.current());
+        self.board.give_up_before(limit);
+        let read = self.readers.horizon();
+        Ok(Horizon { version: read.min(limit), read, kept })
+    }
+
+    /// True if nothing was made void since this user has last looked.
+    pub fn knows_what_is_void(&self) -> bool {
+        self.seen.lock().generation == self.board.seen().generation
     }
 
     /// Says that a version of this user is durable. Its pages are in the cache.

@@ -13,8 +13,10 @@ use crate::anchor::Anchor;
 use crate::cache::Cache;
 use crate::layout::{self, BLOCK_BYTES};
 use crate::page::image::Image;
+use crate::page::overflow;
 use crate::recovery::{self, Found};
 use crate::ring::CommitBlock;
+use crate::search::{PageRef, Source};
 use crate::voids::Voids;
 use crate::{Error, PageNo, Result};
 
@@ -58,6 +60,30 @@ pub struct Store {
     cache: Cache,
     pub counters: Counters,
     poisoned: AtomicBool,
+}
+
+/// The last committed version, as whoever has the writer's lock finds it: no page changes.
+pub struct Newest<'a>(pub &'a Store);
+
+impl Source for Newest<'_> {
+    fn page(&self, no: PageNo) -> Result<PageRef<'_>> {
+        Ok(PageRef::Newest(self.0.page(no)?))
+    }
+
+    /// Nobody writes.
+    fn hold_root(&self, _: PageNo) -> Result<()> {
+        Ok(())
+    }
+
+    fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
+        let bytes = self.0.read_raw(no)?;
+        let page = overflow::decode(&bytes, no, self.0.uuid)?;
+        Ok((page.payload.to_vec(), page.next))
+    }
+
+    fn pages(&self) -> Result<u64> {
+        self.0.pages()
+    }
 }
 
 impl Store {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crate::check::Order;
 use crate::cursor::Cursor;
+use crate::history::Retain;
 use crate::kill_point::KillPoint;
 use crate::prepared::Prepared;
 use crate::restore::Restored;
 use crate::search::{Compare, Probe, TreeRef};
 use crate::shared::Shared;
-use crate::work::{self, Pool, Work};
+use crate::work::{self, Deposit, Pool, Work};
 use crate::writer_lock::WriterGuard;
 use crate::{Error, Result, TreeId, Version};
 
@@ -30,13 +31,21 @@ struct Open {
 }
 
 impl WriteTransaction {
-    pub(crate) fn begin(mut writer: WriterGuard) -> Result<WriteTransaction> {
+    /// `reader_limit`: none begins while readers alone hold so many pages.
+    pub(crate) fn begin(
+        mut writer: WriterGuard,
+        reader_limit: Option<u64>,
+    ) -> Result<WriteTransaction> {
         let shared = Arc::clone(writer.shared());
-        let version = writer.begin(&shared.store, &shared.board)?;
+        writer.catch_up(&shared.store, &shared.board)?;
         shared.catch_up()?;
+        let horizon = shared.horizon()?;
+        if let Some(limit) = reader_limit {
+            writer.garbage.refuse_stale_reader(shared.board.current(), horizon, limit)?;
+        }
+        let version = writer.begin(&shared.store, &shared.board)?;
         let pool = std::mem::take(&mut writer.pool);
         let backup = pool.clone();
-        let horizon = shared.readers.horizon();
         let (store, options) = (Arc::clone(&shared.store), Arc::clone(&shared.options));
         let work = Work::new(store, options, version, horizon, pool);
         Ok(WriteTransaction { open: Some(Open { writer, work, backup }), half_done: None })
@@ -79,9 +88,15 @@ impl WriteTransaction {
     /// durable, and survives a crash. Readers do not see it yet. After an error it is rolled back;
     /// after a failed write or flush the next opening finds it, or not.
     pub fn prepare(mut self) -> Result<Prepared> {
+        let Some(open) = &mut self.open else { return Err(Error::Poisoned) };
+        let settled = open.writer.settled();
+        let uncollected = std::mem::take(&mut open.writer.uncollected);
         let deposited = self.change(|work| {
             work.release(0);
-            work.deposit(false)
+            // Also a transaction that deletes has a time.
+            work.freeing(|work| work.note_time(settled))?;
+            work.deposit(Deposit::Surplus)?;
+            work.collect(uncollected)
         });
         if let Err(error) = deposited {
             self.undo()?;
@@ -126,6 +141,11 @@ impl WriteTransaction {
             board.end_writing();
         }
         Ok(())
+    }
+
+    /// From this transaction on, the file keeps so much for readers of older versions.
+    pub fn set_retain(&mut self, retain: Retain) -> Result<()> {
+        self.change(|work| work.set_retain(retain))
     }
 
     /// A new tree without cells: of records, or of integer keys.

@@ -1,24 +1,33 @@
 //! What a writer keeps from transaction to transaction, and the anchor of this opening.
 
+use std::collections::BTreeSet;
+
 use crate::anchor::{Anchor, VOIDS_MAX};
 use crate::commons::board::{Board, Opened};
+use crate::garbage::Garbage;
 use crate::kill_point::KillPoint;
 use crate::mutant::{self, Mutant};
 use crate::recovery::{self, Found, Recovered};
-use crate::store::Store;
-use crate::work::Pool;
-use crate::{Error, Result, Version, scrub};
+use crate::store::{Newest, Store};
+use crate::work::{self, Pool};
+use crate::{Error, PageNo, Result, Version, scrub};
 
 pub struct Writer {
     /// The newest that this user knows.
     anchor: Anchor,
     pub pool: Pool,
+    /// What readers hold back of the pages that this user has freed.
+    pub garbage: Garbage,
+    /// Pages with cells that nobody may need any more. Empty where they are collected lazily.
+    /// Another user that writes may use them for something else, so then they are forgotten.
+    pub uncollected: BTreeSet<PageNo>,
 }
 
 impl Writer {
     /// Beside others, who have opened the file.
     pub fn new(anchor: Anchor) -> Writer {
-        Writer { anchor, pool: Pool::default() }
+        let (pool, garbage, uncollected) = (Pool::default(), Garbage::default(), BTreeSet::new());
+        Writer { anchor, pool, garbage, uncollected }
     }
 
     /// Nobody else uses the file. If it was not closed cleanly, the last transaction is judged, and
@@ -56,22 +65,28 @@ impl Writer {
         let found = store.newest_anchor()?;
         let Recovered { anchor, current } = recovery::recover(store, &found)?;
         self.anchor = found.anchor;
+        let kept = self.kept(board);
         self.declare_void(store, board, anchor)?;
         KillPoint::Recovered.reached();
+        self.take(store, kept);
         self.pool.hold(None);
+        self.uncollected.clear();
         board.make_void(current, current);
         Ok(())
     }
 
-    /// The version of the next transaction. This user has the lock. Its cache is up to date
+    /// What other users have written since this one, which has the lock. Its cache is up to date
     /// afterwards if the board is looked at once more.
-    pub fn begin(&mut self, store: &Store, board: &Board) -> Result<Version> {
+    pub fn catch_up(&mut self, store: &Store, board: &Board) -> Result<()> {
         store.check_usable()?;
-        if board.is_begun() {
-            self.repair(store, board)?;
-        } else {
-            self.learn(store, board)?;
+        match board.is_begun() {
+            true => self.repair(store, board),
+            false => self.learn(store, board),
         }
+    }
+
+    /// The version of the next transaction, after [`Writer::catch_up`].
+    pub fn begin(&mut self, store: &Store, board: &Board) -> Result<Version> {
         let version = board.last().next();
         if version >= Version::MAX {
             return Err(Error::NoVersion);
@@ -84,7 +99,6 @@ impl Writer {
         Ok(version)
     }
 
-    /// What other users have written since this one.
     fn learn(&mut self, store: &Store, board: &Board) -> Result<()> {
         if self.anchor.sequence != board.anchor() {
             self.anchor = store.newest_anchor()?.anchor;
@@ -93,6 +107,7 @@ impl Writer {
             let block = board.listed().map(|place| store.read_commit_block(place)).transpose()?;
             // I12
             self.pool.hold(block.flatten().map(|block| block.pages));
+            self.uncollected.clear();
         }
         Ok(())
     }
@@ -100,13 +115,35 @@ impl Writer {
     /// Writes the anchors that have to be there before the version is written.
     fn make_ready(&mut self, store: &Store, board: &Board, version: Version) -> Result<()> {
         if self.anchor.is_closed {
+            let kept = self.kept(board);
             self.write(store, board, recovery::reopened(&self.anchor))?;
+            self.take(store, kept);
         }
         if version > self.anchor.reserved {
             let reserved = recovery::reserved_above(self.anchor.reserved);
             self.write(store, board, Anchor { reserved, ..self.following() })?;
         }
         Ok(())
+    }
+
+    /// The pages that the close has left for readers of a history, if nothing was written since.
+    pub fn kept(&self, board: &Board) -> Vec<(PageNo, Version)> {
+        if self.is_closed(board) { self.anchor.kept.clone() } else { Vec::new() }
+    }
+
+    /// The first who writes after a close has them from now on.
+    fn take(&mut self, store: &Store, kept: Vec<(PageNo, Version)>) {
+        // A page behind the last one is none that a close has left.
+        let count = work::page_count(&Newest(store)).unwrap_or(0);
+        if kept.iter().all(|(no, _)| no.0 <= count) {
+            self.pool.add_kept(kept);
+        }
+    }
+
+    /// Versions above this one were all committed, up to the last one: those that were made void,
+    /// by any user, are below.
+    pub fn settled(&self) -> Version {
+        self.anchor.settled
     }
 
     /// The anchor after this one.
@@ -127,11 +164,12 @@ impl Writer {
         self.write(store, board, self.following())
     }
 
-    /// I13: the version never was.
+    /// I13: the version never was. What came before it was flushed, and needs no judgement.
     pub fn make_void(&mut self, store: &Store, board: &Board, version: Version) -> Result<()> {
         let mut voids = self.anchor.voids();
         voids.add(version, version);
-        let mut anchor = Anchor { voids: voids.intervals().to_vec(), ..self.following() };
+        let voids = voids.intervals().to_vec();
+        let mut anchor = Anchor { voids, settled: version, ..self.following() };
         if mutant::is(Mutant::RollbackNotVoid) {
             anchor.voids.clone_from(&self.anchor.voids);
         }
@@ -161,9 +199,10 @@ impl Writer {
 
     /// The last anchor: nothing has to be recovered.
     pub fn close(&mut self, store: &Store, board: &Board) -> Result<()> {
-        let (last, pool) = (board.last(), self.pool.left());
-        let (reserved, settled) = (last, last);
-        let closed = Anchor { reserved, settled, is_closed: true, pool, ..self.following() };
+        let last = board.last();
+        let (pool, kept) = self.pool.left();
+        let left = Anchor { pool, kept, ..self.following() };
+        let closed = Anchor { reserved: last, settled: last, is_closed: true, ..left };
         self.write(store, board, closed)?;
         KillPoint::Closed.reached();
         Ok(())

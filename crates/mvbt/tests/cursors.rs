@@ -370,3 +370,32 @@ fn an_estimate_is_near_the_count() {
         assert!((rows / 3..=rows * 3).contains(&estimate), "{estimate} of {rows}");
     }
 }
+
+/// A root that gets another height shows older readers what it had through a page of its own. A
+/// cursor's way, and a look at the catalog in two steps, would then lead elsewhere.
+#[test]
+fn a_cursor_of_a_snapshot_stays_on_its_cells_while_the_root_gets_other_heights() {
+    let memory = Memory::default();
+    let mut options = Options::default();
+    options.page_bytes = 512;
+    let db = memory.create(options).unwrap();
+    let mut txn = db.begin_write().unwrap();
+    let tree = txn.create_tree(false).unwrap();
+    for key in 0..4 {
+        txn.insert(tree, key, b"row").unwrap();
+    }
+    txn.commit().unwrap();
+    let reader = db.begin_read().unwrap();
+    let mut cursor = reader.cursor(tree).unwrap();
+    cursor.first(reader.source()).unwrap();
+    for round in 0..4 {
+        assert_eq!(cursor.integer_key(reader.source()).unwrap(), Some(round));
+        for key in 0..200 {
+            let mut txn = db.begin_write().unwrap();
+            txn.insert(tree, 10 + 1000 * round + key, &[7; 60]).unwrap();
+            txn.commit().unwrap();
+        }
+        cursor.next(reader.source()).unwrap();
+    }
+    assert!(!cursor.is_on_cell());
+}

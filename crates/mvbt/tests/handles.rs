@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use common::Memory;
 use common::model::{Model, check, check_reader, contents, drawn_options, sound, transaction};
 use oneflush_blocklog::Storage;
-use oneflush_mvbt::{Database, Error, Memory as Commons, Options, Read, ReadTransaction};
+use oneflush_mvbt::{
+    Database, Error, Memory as Commons, Options, Read, ReadTransaction, Retain, Version,
+};
 
 /// A process' view of the file. It dies after so many writes and flushes; of the last write only
 /// some sectors arrive.
@@ -104,8 +106,14 @@ struct Episode {
     options: Options,
     handles: Vec<Handle>,
     model: Model,
-    /// Clean closes of the last handle, deaths, looks of old readers, of them in vain.
-    counts: [usize; 4],
+    /// So many versions are kept. 0: the file has no history.
+    retained: usize,
+    /// What was committed, as far as it is kept, and how often.
+    states: Vec<(Version, Model)>,
+    commits: usize,
+    /// Clean closes of the last handle, deaths, looks of old readers, of them in vain, and looks at
+    /// versions that are kept.
+    counts: [usize; 5],
 }
 
 impl Episode {
@@ -113,10 +121,18 @@ impl Episode {
         let mut rng = fastrand::Rng::with_seed(seed);
         let options = drawn_options(&mut rng);
         let file = Memory::default();
-        file.create(options.clone()).unwrap().close().unwrap();
-        let commons = Commons::new();
-        let (handles, model) = (Vec::new(), Model::default());
-        Episode { rng, file, commons, options, handles, model, counts: [0; 4] }
+        let retained = rng.choice([0, 3, 20, 200]).unwrap();
+        let db = file.create(options.clone()).unwrap();
+        let mut states = Vec::new();
+        if retained > 0 {
+            let mut txn = db.begin_write().unwrap();
+            txn.set_retain(Retain::Versions(retained as u64)).unwrap();
+            states.push((txn.commit().unwrap(), Model::default()));
+        }
+        db.close().unwrap();
+        let (commons, handles, model) = (Commons::new(), Vec::new(), Model::default());
+        let (commits, counts) = (1, [0; 5]);
+        Episode { rng, file, commons, options, handles, model, retained, states, commits, counts }
     }
 
     fn drawn(&mut self) -> usize {
@@ -141,12 +157,15 @@ impl Episode {
                 let model = self.model.clone();
                 self.handles[which].readers.push(Reader { txn, model, may_be_gone: false });
             }
-            15..=19 => self.look(about),
+            15..=17 => self.look(about),
+            18..=19 if self.retained == 0 => self.look(about),
+            18..=19 => self.look_back(about),
             _ => {
                 let which = self.drawn();
                 let spills = self.options.spill_bytes < 1 << 30;
                 let Episode { rng, handles, model, .. } = self;
                 transaction(rng, &handles[which].db, model, &mut false, spills).unwrap();
+                self.note();
             }
         }
         if self.handles.is_empty() {
@@ -170,9 +189,50 @@ impl Episode {
         self.counts[0] += usize::from(self.handles.is_empty());
     }
 
-    /// Readers of others may lose their version.
+    /// Each transaction has a time, so the newest of these has the newest version.
+    fn note(&mut self) {
+        if self.retained == 0 {
+            return;
+        }
+        if self.handles.is_empty() {
+            self.open_one();
+        }
+        let newest = self.handles[0].db.history().unwrap().marks.last().unwrap().version;
+        if newest > self.states.last().unwrap().0 {
+            self.states.push((newest, self.model.clone()));
+            self.commits += 1;
+        }
+    }
+
+    /// A version that is kept is as it was, and may be read for longer than it is kept.
+    fn look_back(&mut self, about: &str) {
+        let which = self.drawn();
+        let Episode { rng, handles, states, .. } = self;
+        let Handle { db, readers, .. } = &mut handles[which];
+        let history = db.history().unwrap();
+        let kept = history.marks.iter().filter(|mark| mark.version >= history.from).count();
+        assert!(kept >= self.retained.min(self.commits), "{about}: {kept} versions are kept");
+        let gone = states.partition_point(|(version, _)| *version <= history.from) - 1;
+        if states[0].0 < history.from {
+            let asked = db.begin_read_at(states[0].0).map(|reader| reader.version());
+            assert!(matches!(asked, Err(Error::NotKept { .. })), "{about}: {asked:?}");
+        }
+        states.drain(..gone);
+        let (version, model) = rng.choice(&*states).unwrap();
+        let txn = db.begin_read_at((*version).max(history.from)).unwrap();
+        check(&txn, model, &format!("{about}: kept version {version}"));
+        if rng.u8(..4) == 0 {
+            readers.push(Reader { txn, model: model.clone(), may_be_gone: false });
+        }
+        self.counts[4] += 1;
+    }
+
+    /// Readers of others may lose their version, if it is not in the history.
     fn bury(&mut self) {
         self.counts[1] += 1;
+        if self.retained > 0 {
+            return;
+        }
         let readers = self.handles.iter_mut().flat_map(|handle| &mut handle.readers);
         readers.for_each(|reader| reader.may_be_gone = true);
     }
@@ -187,7 +247,7 @@ impl Episode {
         drop((db, readers));
         self.bury();
         if ended.is_ok() {
-            return;
+            return self.note();
         }
         let after = std::mem::replace(&mut self.model, before);
         if self.handles.is_empty() {
@@ -205,6 +265,8 @@ impl Episode {
         if is_after && !is_before {
             self.model = after;
         }
+        drop(reader);
+        self.note();
     }
 
     /// An old reader looks, and perhaps for the last time.
@@ -216,7 +278,8 @@ impl Episode {
         }
         let drawn = self.rng.usize(..handle.readers.len());
         let Reader { txn, model, may_be_gone } = &handle.readers[drawn];
-        let may_be_gone = *may_be_gone || self.options.spill_bytes < 1 << 30;
+        let is_void = self.retained == 0 && self.options.spill_bytes < 1 << 30;
+        let may_be_gone = *may_be_gone || is_void;
         let about = format!("{about}: a reader of {}", txn.version());
         let found = check_reader(txn, model, may_be_gone, &about);
         self.counts[if found { 2 } else { 3 }] += 1;
@@ -229,7 +292,7 @@ impl Episode {
 #[test]
 fn handles_see_what_others_commit_and_survive_their_deaths() {
     let seeds = std::env::var("ONEFLUSH_TEST_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    let mut counts = [0; 4];
+    let mut counts = [0; 5];
     let from = std::env::var("ONEFLUSH_TEST_FROM").ok().and_then(|from| from.parse().ok());
     for seed in from.unwrap_or(0)..seeds.unwrap_or(60) {
         let mut episode = Episode::begin(seed);
@@ -242,19 +305,27 @@ fn handles_see_what_others_commit_and_survive_their_deaths() {
             check(&handle.db.begin_read().unwrap(), &episode.model, &about);
         }
         sound(&episode.handles[0].db, &about);
+        if episode.retained > 0 {
+            episode.look_back(&about);
+        }
         while !episode.handles.is_empty() {
             episode.close_one();
         }
         let db = episode.file.open(Options::default()).unwrap();
         check(&db.begin_read().unwrap(), &episode.model, &about);
         sound(&db, &about);
+        drop(db);
+        episode.open_one();
+        if episode.retained > 0 {
+            (0..3).for_each(|_| episode.look_back(&format!("{about}, opened again")));
+        }
         counts.iter_mut().zip(episode.counts).for_each(|(all, one)| *all += one);
     }
     println!(
-        "closes {}, deaths {}, looks {}, in vain {}",
-        counts[0], counts[1], counts[2], counts[3]
+        "closes {}, deaths {}, looks {}, in vain {}, back {}",
+        counts[0], counts[1], counts[2], counts[3], counts[4]
     );
-    assert!(counts.iter().take(3).all(|&count| count > 0));
+    assert!(counts.iter().take(3).chain(&counts[4..]).all(|&count| count > 0));
     assert!(counts[3] < counts[2] / 4, "versions of readers are seldom gone: {counts:?}");
 }
 
@@ -285,6 +356,65 @@ fn free_pages_of_one_that_closes_go_to_the_others() {
     stays.close().unwrap();
     let db = file.open(options.clone()).unwrap();
     assert_eq!(sound(&db, "afterwards"), 0);
+}
+
+#[test]
+fn pages_that_a_history_needs_are_handed_over_by_those_who_close() {
+    let (file, commons) = (Memory::default(), Commons::new());
+    let mut options = Options::default();
+    options.page_bytes = 512;
+    options.clock = common::clock::now;
+    let join = |read_only: bool| {
+        let mut options = options.clone();
+        options.read_only = read_only;
+        let path = PathBuf::from("a.mvbt");
+        Database::join_on(Arc::new(file.clone()), path, options, &commons).unwrap()
+    };
+    let listed = |db: &Database, about: &str| {
+        let report = db.check(None).unwrap();
+        assert_eq!(
+            (report.faults, report.lost, report.unlisted),
+            (vec![], vec![], vec![]),
+            "{about}"
+        );
+        report.history_pages
+    };
+    let db = file.create(options.clone()).unwrap();
+    let mut txn = db.begin_write().unwrap();
+    txn.set_retain(Retain::Versions(60)).unwrap();
+    let tree = txn.create_tree(false).unwrap();
+    let first = txn.commit().unwrap();
+    let write = |db: &Database, count: i64| {
+        for key in 0..count {
+            let mut txn = db.begin_write().unwrap();
+            txn.insert(tree, key % 3, &[key as u8; 900]).unwrap();
+            txn.commit().unwrap();
+        }
+    };
+    write(&db, 20);
+    db.close().unwrap();
+    // What the close has left in the anchor comes to the first who writes.
+    let stays = join(true);
+    let kept = listed(&stays, "nothing was written since the close");
+    assert!(kept > 20, "{kept}");
+    let comes = join(false);
+    write(&comes, 1);
+    assert!(listed(&comes, "written") >= kept);
+    write(&comes, 30);
+    assert!(listed(&comes, "written more") > 60);
+    comes.close().unwrap();
+    assert!(listed(&stays, "one has closed, and the other reads") > 60);
+    assert_eq!(stays.begin_read_at(first).unwrap().count(tree).unwrap(), 0);
+    let comes = join(false);
+    let pages = comes.begin_read().unwrap().page_count().unwrap();
+    write(&comes, 200);
+    listed(&comes, "the history has gone on");
+    let after = comes.begin_read().unwrap().page_count().unwrap();
+    assert!(after < pages + 150, "{pages} pages, and then {after}: those are used again");
+    assert!(matches!(stays.begin_read_at(first), Err(Error::NotKept { .. })));
+    stays.close().unwrap();
+    comes.close().unwrap();
+    listed(&file.open(options.clone()).unwrap(), "opened again");
 }
 
 #[test]

@@ -26,6 +26,17 @@ fn fill(db: &Database, tree: TreeId, keys: std::ops::Range<i64>) -> Result<()> {
 
 /// The catalog with other entries: next tree, number of pages, and two trees.
 fn put_catalog(forge: &mut Forge, next: u32, pages: u64, roots: [u64; 2]) {
+    put_catalog_with(forge, Vec::new(), next, pages, roots);
+}
+
+/// The same, with entries before these.
+fn put_catalog_with(
+    forge: &mut Forge,
+    mut cells: Vec<Vec<u8>>,
+    next: u32,
+    pages: u64,
+    roots: [u64; 2],
+) {
     let entry = |key: u8, payload: &[u8]| {
         let mut cell = leaf_cell(0, payload);
         cell[7] = key;
@@ -36,12 +47,12 @@ fn put_catalog(forge: &mut Forge, next: u32, pages: u64, roots: [u64; 2]) {
         payload.push(is_record);
         entry(id.0 as u8 * 2, &payload)
     };
-    let cells = [
+    cells.extend([
         entry(5, &next.to_le_bytes()),
         entry(1, &pages.to_le_bytes()),
         tree(forge.tree, roots[0], 0),
         tree(forge.records, roots[1], 1),
-    ];
+    ]);
     forge.put_all(1, 0, 0, &cells);
 }
 
@@ -278,6 +289,40 @@ fn anchors_with_absurd_numbers_are_an_error_and_leave_the_file_as_it_is() {
         drop(db);
         memory.open(Options::default()).unwrap();
     }
+}
+
+#[test]
+fn a_history_whose_pages_are_reached_by_many_ways_is_looked_at_once() {
+    let mut forge = Forge::new(512);
+    let (tree, root, records_root) = (forge.tree, forge.root, forge.records_root);
+    let retained = {
+        // 1,000 versions, from 1 on, with their marks in page 9.
+        let mut entry = vec![1];
+        entry.extend_from_slice(&1000_u64.to_le_bytes());
+        entry.extend_from_slice(&1_u64.to_le_bytes()[..6]);
+        entry.extend_from_slice(&9_u64.to_le_bytes()[..6]);
+        let mut cell = leaf_cell(0, &entry);
+        cell[7] = 7;
+        cell
+    };
+    put_catalog_with(&mut forge, vec![retained], 5, 18, [root, records_root]);
+    forge.put_all(9, u32::MAX, 0, &[]);
+    for level in 0..8_u64 {
+        let no = if level == 7 { root } else { 10 + level };
+        let cells: Vec<Vec<u8>> = (0..20)
+            .map(|n| if level == 0 { leaf_cell(n, b"x") } else { child_cell(n, 9 + level) })
+            .collect();
+        forge.put_all(no, tree.0, level as u8, &cells);
+    }
+    let reads = in_time(move || {
+        let db = forge.open();
+        let _ = db.history();
+        let _ = db.reclaim();
+        let report = db.check(None).unwrap();
+        assert!(!report.faults.is_empty());
+        db.counters().reads.load(Relaxed)
+    });
+    assert!(reads < 200, "{reads}");
 }
 
 #[test]

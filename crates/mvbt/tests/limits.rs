@@ -141,6 +141,11 @@ fn deletes_work_on_a_full_disk() {
     assert_eq!(readers[0].count(tree).unwrap(), rows as u64);
     assert_eq!(db.begin_read().unwrap().count(tree).unwrap(), rows as u64 - 40);
     sound(&db, "on a full disk");
+    let mut txn = db.begin_write().unwrap();
+    txn.drop_tree(tree).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(readers[0].count(tree).unwrap(), rows as u64);
+    sound(&db, "dropped on a full disk");
 }
 
 /// Each opening after a crash begins with no page in the pool. To fill it splits pages of the

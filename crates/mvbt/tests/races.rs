@@ -5,12 +5,13 @@ mod common;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use common::Memory;
 use oneflush_blocklog::Storage;
-use oneflush_mvbt::{Database, Options, Read, TreeId};
+use oneflush_mvbt::{Database, Error, Memory as Commons, Options, Read, Retain, TreeId, Version};
 
 /// A file whose next read of some place waits, after it has read, until it is told to go on.
 struct Slow {
@@ -152,4 +153,68 @@ fn what_a_savepoint_took_back_is_not_seen_by_those_who_read_meanwhile() {
     let txn = db.begin_write().unwrap();
     assert_eq!(txn.get(tree, 2).unwrap(), None);
     txn.rollback().unwrap();
+}
+
+/// P9, with real threads: a version is as it was committed, or it is refused.
+#[test]
+fn older_versions_are_as_they_were_or_refused_while_another_handle_gives_them_up() {
+    let (file, commons) = (Memory::default(), Commons::new());
+    let mut options = Options::default();
+    options.page_bytes = 512;
+    options.clock = common::clock::now;
+    let join = || {
+        let (path, storage) = (PathBuf::from("a.mvbt"), Arc::new(file.clone()));
+        Database::join_on(storage, path, options.clone(), &commons).unwrap()
+    };
+    file.create(options.clone()).unwrap().close().unwrap();
+    let (writes, reads) = (join(), join());
+    let mut txn = writes.begin_write().unwrap();
+    txn.set_retain(Retain::Versions(3)).unwrap();
+    let tree = txn.create_tree(false).unwrap();
+    txn.commit().unwrap();
+    // The rows of a version are all filled with its number.
+    let newest = AtomicU64::new(0);
+    let write = || {
+        let mut txn = writes.begin_write().unwrap();
+        let version = txn.version();
+        for key in 0..12 {
+            txn.insert(tree, key, &[version.0 as u8; 300]).unwrap();
+        }
+        assert_eq!(txn.commit().unwrap(), version);
+        newest.store(version.0, SeqCst);
+    };
+    (0..6).for_each(|_| write());
+    let (is_over, shown, refused) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let read = |seed: u64| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        while !is_over.load(SeqCst) {
+            let asked = Version(newest.load(SeqCst) - rng.u64(..5));
+            match reads.begin_read_at(asked) {
+                Ok(reader) => {
+                    for key in 0..12 {
+                        let row = reader.get(tree, key).unwrap().unwrap();
+                        assert!(row == [asked.0 as u8; 300], "{asked}: {:?}", row[0]);
+                    }
+                    shown.fetch_add(1, SeqCst);
+                }
+                Err(Error::NotKept { .. }) => drop(refused.fetch_add(1, SeqCst)),
+                Err(error) => panic!("{asked}: {error}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let readers = [1, 2].map(|seed| scope.spawn(move || read(seed)));
+        let mut rounds = 0;
+        // A reader that panics ends it, too.
+        while readers.iter().all(|reader| !reader.is_finished())
+            && (rounds < 300 || shown.load(SeqCst) < 100 || refused.load(SeqCst) < 20)
+        {
+            write();
+            rounds += 1;
+        }
+        is_over.store(true, SeqCst);
+    });
+    // The free pages are with the one that has written.
+    let report = writes.check(None).unwrap();
+    assert_eq!((report.faults, report.lost, report.unlisted), (vec![], vec![], vec![]));
 }

@@ -67,3 +67,24 @@ fn each_element_of_the_paper_saves_writes() {
     assert!(mvbt > embedding + 0.9 && lazy > both + 0.9, "the anchor is not written: {bars:?}");
     assert!(mvbt > lazy && embedding > both, "a split dirties less: {bars:?}");
 }
+
+/// Figure 11, and section 5.1: what the paper leaves out. Redistribution costs writes where pages
+/// hold many rows, and saves splits where they hold few.
+#[test]
+fn what_the_paper_leaves_out_changes_what_is_written() {
+    for page_bytes in [512, 1024, 4096, 8192] {
+        let with = |redistribution: bool, lazy_collection: bool| {
+            let mut options = Options::default();
+            options.page_bytes = page_bytes;
+            options.redistribution = redistribution;
+            options.lazy_collection = lazy_collection;
+            let [pages, blocks, _] = of_inserts(500, 2_000, options, shuffled);
+            pages + blocks
+        };
+        let (plain, redistribution, eager) =
+            (with(false, true), with(true, true), with(false, false));
+        println!("{page_bytes}: {plain}, redistribution {redistribution}, eager {eager}");
+        assert!((redistribution - plain).abs() > 0.001, "{page_bytes}: {redistribution} {plain}");
+        assert!(eager > plain, "{page_bytes}: {eager} {plain}");
+    }
+}

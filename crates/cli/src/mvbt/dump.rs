@@ -293,12 +293,13 @@ fn anchor_text(place: usize, anchor: &Anchor, counts: bool) -> String {
     let closed = if anchor.is_closed { "closed cleanly" } else { "not closed" };
     let mut text = format!(
         "  {place}  sequence {}{counts}; opening {}; {closed}\n     versions given: at most {}; \
-            settled: {}; free pages: {}\n",
+            settled: {}; free pages: {}, later: {}\n",
         anchor.sequence,
         anchor.opening,
         grouped(anchor.reserved.0),
         grouped(anchor.settled.0),
-        anchor.pool.len()
+        anchor.pool.len(),
+        anchor.kept.len()
     );
     for (first, last) in &anchor.voids {
         text += &format!("     void: {} to {}\n", grouped(first.0), grouped(last.0));

@@ -29,6 +29,9 @@ pub fn stands(choice: &Choice) -> bool {
 pub struct Engine {
     options: Options,
     orders: HashMap<u64, u32>,
+    /// Older states are not among them.
+    first_order: u32,
+    retained: u64,
 }
 
 impl Engine {
@@ -38,7 +41,9 @@ impl Engine {
             _ => None,
         });
         let beginning = beginning.iter().map(|found| (found.digest, found.order));
-        Engine { options: script.options(), orders: beginning.chain(begun).collect() }
+        let orders: HashMap<u64, u32> = beginning.chain(begun).collect();
+        let first_order = orders.values().copied().min().unwrap_or(0);
+        Engine { options: script.options(), orders, first_order, retained: script.retained }
     }
 
     fn open(&self, file: &DiskFile) -> Result<Database, String> {
@@ -69,10 +74,38 @@ impl Engine {
         })
     }
 
+    /// Each version that is retained is the state that was committed then. Each commit has a time,
+    /// and so a mark of its own. So has the transaction with which a close ends, if it needs one.
+    fn retains(&self, db: &Database, found: Found) -> Result<(), String> {
+        if self.retained == 0 {
+            return Ok(());
+        }
+        let history = db.history().map_err(|error| format!("history: {error}"))?;
+        let marks = history.marks.iter().rev().filter(|mark| mark.version >= history.from);
+        let least = self.retained.min(u64::from(found.order) + 1);
+        if (marks.clone().count() as u64) < least {
+            return Err(format!("less than {least} versions are kept: {history:?}"));
+        }
+        let mut above = found.order;
+        for mark in marks {
+            let about = |what: String| format!("retained version {}: {what}", mark.version);
+            let reader =
+                db.begin_read_at(mark.version).map_err(|error| about(error.to_string()))?;
+            let then = Model::read(&reader).map_err(|error| about(error.to_string()))?;
+            match self.orders.get(&then.digest()) {
+                Some(&is) if is <= above && is + 1 >= above => above = is,
+                None if above <= self.first_order => break,
+                other => return Err(about(format!("it is commit {other:?}, before {above}"))),
+            }
+        }
+        Ok(())
+    }
+
     fn examined(&self, image: &Image) -> Result<Recovery, String> {
         let file = DiskFile::open(image)?;
         let (db, model) = self.look(&file)?;
         let found = self.found(&model)?;
+        self.retains(&db, found)?;
         // A writer's beginning ends the recovery.
         let begun = db.begin_write().and_then(|txn| txn.rollback());
         begun.map_err(|error| format!("begin: {error}"))?;
@@ -83,6 +116,7 @@ impl Engine {
         if again.digest() != found.digest {
             return Err("the second recovery found another state than the first".to_owned());
         }
+        self.retains(&db, found).map_err(second)?;
         let went_on = go_on(&db, again, found.digest)
             .map_err(|message| format!("transactions after recovery: {message}"))?;
         drop(db);

@@ -13,6 +13,7 @@
 //! - Its contents are those of a committed state, as all cells of all trees and the meta words say.
 //! - That state is the last acknowledged one, or the one that was being committed.
 //! - `Database::check` finds no fault.
+//! - If the file retains versions, each of them is the committed state that it was.
 //! - A second recovery, or one after a crash in the first, finds the same.
 //! - More transactions can be committed, and are there when the file is opened once more.
 //!
@@ -21,6 +22,7 @@
 //! The UUID of a file is drawn anew in each run. Only checksums depend on it.
 
 mod case;
+mod clock;
 mod examine;
 mod model;
 mod plan;

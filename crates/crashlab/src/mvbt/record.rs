@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use fastrand::Rng;
-use oneflush_mvbt::{Database, Error, Options, Prepared, ReadTransaction, Result as MvbtResult};
+use oneflush_mvbt::{
+    Database, Error, Options, Prepared, ReadTransaction, Result as MvbtResult, Retain,
+};
 
 use crate::content::Image;
 use crate::log::{Mark, Op};
@@ -65,6 +67,16 @@ pub fn open(file: &DiskFile, options: &Options) -> MvbtResult<Database> {
     Database::open_on(file.storage(), PathBuf::from(FILE), options.clone())
 }
 
+/// The first transaction: so many versions stay readable from now on.
+fn retain(db: &Database, versions: u64) -> MvbtResult<()> {
+    if versions == 0 {
+        return Ok(());
+    }
+    let mut txn = db.begin_write()?;
+    txn.set_retain(Retain::Versions(versions))?;
+    txn.commit().map(drop)
+}
+
 fn text(error: Error) -> String {
     error.to_string()
 }
@@ -108,7 +120,8 @@ impl<'a> Run<'a> {
         let options = script.options();
         let file = DiskFile::create()?;
         let made = Database::create_on(file.storage(), PathBuf::from(FILE), options.clone());
-        drop(made.map_err(text)?);
+        let made = made.and_then(|db| retain(&db, script.retained));
+        made.map_err(text)?;
         let now = Committed { order: 0, model: Model::default(), next_tree: FIRST_TREE };
         let beginning = Found { order: 0, digest: now.model.digest() };
         let begun = HashMap::from([(beginning.digest, now.clone())]);

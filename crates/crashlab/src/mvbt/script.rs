@@ -5,6 +5,7 @@ use fastrand::Rng;
 use oneflush_mvbt::Options;
 use serde::{Deserialize, Serialize};
 
+use crate::mvbt::clock;
 use crate::mvbt::workload::Workload;
 
 /// What a transaction is about.
@@ -84,6 +85,10 @@ pub struct Script {
     /// Each begins with what the crash of the one before has left, as the recording does.
     pub lives: Vec<Life>,
     pub steps: Vec<Step>,
+    pub redistribution: bool,
+    pub lazy_collection: bool,
+    /// So many versions stay readable. 0: none is promised.
+    pub retained: u64,
 }
 
 const NEVER: usize = 1 << 30;
@@ -103,6 +108,7 @@ impl Script {
             | Workload::Crashed
             | Workload::Killed
             | Workload::Prepared
+            | Workload::History
             | Workload::Scrubbed => [0, 3000, NEVER][rng.usize(..3)],
             Workload::Huge => [NEVER, NEVER, 40_000][rng.usize(..3)],
             _ => NEVER,
@@ -125,9 +131,16 @@ impl Script {
             before: before(workload, rng),
             lives: match workload {
                 Workload::Crashed => (0..rng.usize(1..4)).map(|_| life(rng)).collect(),
+                Workload::History => (0..rng.usize(..3)).map(|_| life(rng)).collect(),
                 _ => Vec::new(),
             },
             steps: (0..count).flat_map(|number| steps(workload, number, rng)).collect(),
+            redistribution: rng.u8(..4) == 0,
+            lazy_collection: rng.u8(..4) > 0,
+            retained: match workload {
+                Workload::History => [2, 5, 100][rng.usize(..3)],
+                _ => 0,
+            },
         }
     }
 
@@ -139,6 +152,9 @@ impl Script {
         options.lazy_split = self.lazy_split;
         options.reserved_cells = self.reserved_cells;
         options.metadata_embedding = self.metadata_embedding;
+        options.redistribution = self.redistribution;
+        options.lazy_collection = self.lazy_collection;
+        options.clock = clock::now;
         options
     }
 
@@ -252,6 +268,14 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             vec![commit(any(rng), rng), step]
         }
         Workload::Scrubbed => vec![commit(Kind::Bulk, rng), killed(rng)],
+        Workload::History => match rng.u8(..8) {
+            0 => vec![commit(any(rng), rng), Step::Close],
+            1 => vec![killed(rng)],
+            2 => vec![Step::Reclaim, commit(any(rng), rng)],
+            3 => vec![rolled_back(any(rng), rng)],
+            4 => vec![unmade(rng), commit(any(rng), rng)],
+            _ => vec![commit(of(&[Kind::Update, Kind::Thin, Kind::Any, Kind::Bulk], rng), rng)],
+        },
         Workload::Killed => vec![killed(rng), commit(any(rng), rng)],
         Workload::Crashed => vec![commit(any(rng), rng)],
         Workload::Prepared => match rng.u8(..3) {

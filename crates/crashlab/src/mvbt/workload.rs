@@ -40,12 +40,14 @@ pub enum Workload {
     Crashed,
     /// So many processes die that void directories are taken out of their pages.
     Scrubbed,
+    /// The file retains its last versions.
+    History,
     /// Anything of all these.
     Mixed,
 }
 
 impl Workload {
-    pub const ALL: [Workload; 17] = [
+    pub const ALL: [Workload; 18] = [
         Workload::Inserts,
         Workload::Updates,
         Workload::Deletes,
@@ -62,6 +64,7 @@ impl Workload {
         Workload::Killed,
         Workload::Crashed,
         Workload::Scrubbed,
+        Workload::History,
         Workload::Mixed,
     ];
 
@@ -83,6 +86,7 @@ impl Workload {
             Workload::Killed => "killed",
             Workload::Crashed => "crashed",
             Workload::Scrubbed => "scrubbed",
+            Workload::History => "history",
             Workload::Mixed => "mixed",
         }
     }

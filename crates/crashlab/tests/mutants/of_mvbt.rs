@@ -120,6 +120,16 @@ fn void_directories_that_are_forgotten_too_early_are_caught() {
 }
 
 #[test]
+fn a_history_that_stands_in_the_other_directory_is_caught() {
+    is_caught(Mutant::HistoryInFallback, &[Of::History]);
+}
+
+#[test]
+fn pages_of_a_history_that_are_used_again_are_caught() {
+    caught(Mutant::KeptPagesReused, &[Of::History]);
+}
+
+#[test]
 fn a_failing_case_is_shrunk_and_replays_from_its_file() {
     let _turn = Turn::take();
     choose(Some(Mutant::BlockUnchecked));

@@ -42,6 +42,8 @@ const ENTERED: usize = 11;
 const HIGHEST: usize = 12;
 /// How many free pages a user has left.
 const LEFT: usize = 13;
+/// Readers that begin from now on get no older version: it may be gone.
+const GIVEN_UP: usize = 14;
 const SLOTS_AT: usize = 64;
 const LEFT_AT: usize = SLOTS_AT + SLOTS;
 const CHANGED_AT: usize = LEFT_AT + LEFT_MAX;
@@ -142,6 +144,17 @@ impl Board {
     /// for once more (P2).
     pub fn show_reader(&self, oldest: Option<Version>) {
         self.store(SLOTS_AT + self.0.slot(), oldest.map_or(0, |version| version.0));
+    }
+
+    /// Who has shown an older version looks whether it is given up, and then may not read it (P9).
+    pub fn given_up(&self) -> Version {
+        Version(self.load(GIVEN_UP))
+    }
+
+    /// From now on nothing older is kept for readers that have not shown it yet. A writer says so
+    /// before it asks for the horizon.
+    pub fn give_up_before(&self, version: Version) {
+        self.0.raise(GIVEN_UP, version.0);
     }
 
     /// The oldest version that any user reads, or the current one (P3). A writer asks for it after

@@ -1,5 +1,5 @@
 //! Registering a reader against collecting garbage, in the orders of threads that the model checker
-//! tries out (P1 to P3).
+//! tries out (P1 to P3, P9).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -67,19 +67,19 @@ fn users() -> Vec<Arc<Board>> {
     boards
 }
 
-/// A writer collects what is below the horizon that it is told. `register` gives a reader its
-/// version, which must not be collected while it reads.
-fn readers_keep_their_version(register: fn(&Board, &Readers) -> Version) {
+/// A writer keeps so many versions before the current one for readers that have not begun, and
+/// collects what is below the horizon that it is told. `register` gives a reader its version, or
+/// refuses it. It must not be collected while it is read.
+fn readers_keep_their_version(kept: u64, register: fn(&Board, &Readers) -> Option<Version>) {
     let boards = users();
     let collected = Arc::new(AtomicU64::new(0));
     let mut threads = Vec::new();
     for board in &boards[1..] {
-        let board = Arc::clone(board);
-        let collected = Arc::clone(&collected);
+        let (board, collected) = (Arc::clone(board), Arc::clone(&collected));
         threads.push(thread::spawn(move || {
             let readers = Readers::new(Arc::clone(&board));
             for _ in 0..2 {
-                let version = register(&board, &readers);
+                let Some(version) = register(&board, &readers) else { continue };
                 for _ in 0..2 {
                     let below = collected.load(SeqCst);
                     assert!(below <= version.0, "{version} is read, and {below} collected");
@@ -90,8 +90,10 @@ fn readers_keep_their_version(register: fn(&Board, &Readers) -> Version) {
     }
     let board = &boards[0];
     for version in (FIRST.0 + 1..).take(WRITES as usize).map(Version) {
+        let limit = Version(board.current().0 - kept).max(FIRST);
+        board.give_up_before(limit);
+        let horizon = board.horizon().min(limit);
         board.begin_writing(version);
-        let horizon = board.horizon();
         collected.store(horizon.0, SeqCst);
         board.publish(version, &[PageNo(3)], false);
     }
@@ -100,9 +102,9 @@ fn readers_keep_their_version(register: fn(&Board, &Readers) -> Version) {
 
 #[test]
 fn model_of_a_reader_that_registers_while_a_writer_collects() {
-    let register = |_: &Board, readers: &Readers| readers.register();
-    shuttle::check_random(move || readers_keep_their_version(register), 4000);
-    shuttle::check_pct(move || readers_keep_their_version(register), 4000, 3);
+    let register = |_: &Board, readers: &Readers| Some(readers.register());
+    shuttle::check_random(move || readers_keep_their_version(0, register), 4000);
+    shuttle::check_pct(move || readers_keep_their_version(0, register), 4000, 3);
 }
 
 #[test]
@@ -111,9 +113,36 @@ fn model_finds_a_reader_that_does_not_look_again() {
     let register = |board: &Board, _: &Readers| {
         let version = board.current();
         board.show_reader(Some(version));
-        version
+        Some(version)
     };
-    shuttle::check_pct(move || readers_keep_their_version(register), 4000, 3);
+    shuttle::check_pct(move || readers_keep_their_version(0, register), 4000, 3);
+}
+
+/// The version before the current one, which a history keeps.
+fn older(board: &Board) -> Version {
+    Version(board.current().0 - 1).max(FIRST)
+}
+
+#[test]
+fn model_of_a_reader_of_an_older_version_while_a_writer_gives_it_up() {
+    let register = |board: &Board, readers: &Readers| {
+        let version = older(board);
+        readers.register_at(version).then_some(version)
+    };
+    shuttle::check_random(move || readers_keep_their_version(1, register), 4000);
+    shuttle::check_pct(move || readers_keep_their_version(1, register), 4000, 3);
+}
+
+#[test]
+#[should_panic(expected = "is read, and")]
+fn model_finds_a_reader_of_an_older_version_that_does_not_look_again() {
+    let register = |board: &Board, _: &Readers| {
+        let version = older(board);
+        let is_there = version >= board.given_up();
+        is_there.then(|| board.show_reader(Some(version)))?;
+        Some(version)
+    };
+    shuttle::check_pct(move || readers_keep_their_version(1, register), 4000, 3);
 }
 
 /// A reader's cache knows each page that its version has changed.

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use oneflush_blocklog::Uuid;
 
+use crate::history::Horizon;
 use crate::mutant::{self, Mutant};
 use crate::page::HEADER_BYTES;
 use crate::page::cell::{self, Cell, Shape};
@@ -35,7 +36,8 @@ pub struct Draft {
     slot: usize,
     kept: Option<Kept>,
     floor: Version,
-    /// Readers below the directory that stays may come. So what dies is listed.
+    /// Readers below the directory that stays may come, or there is a history. So what dies is
+    /// listed.
     lists_dead: bool,
     /// The page was written by this transaction before.
     pub was_written: bool,
@@ -108,22 +110,25 @@ impl Draft {
     }
 
     /// A page of an earlier transaction, or one that this transaction has written out.
-    /// `horizon` is the oldest version that a reader may have.
-    pub fn open(image: &Image, version: Version, horizon: Version) -> Opened {
+    pub fn open(image: &Image, version: Version, horizon: Horizon) -> Opened {
         let active = image.active();
         let was_written = active.version == version;
         let (stays, base) = match was_written {
             true => (image.fallback(), None),
             false => (Some(active), image.fallback()),
         };
-        let lists_dead = stays.is_some_and(|stays| horizon < stays.version);
+        let Horizon { version: horizon, kept, .. } = horizon;
+        let older_come = stays.is_some_and(|stays| horizon < stays.version);
+        // H2: what is kept is in each directory, since the next write may destroy the other one.
+        let has_history = kept.is_some() && !mutant::is(Mutant::HistoryInFallback);
+        let lists_dead = older_come || has_history && stays.is_some();
         let mut dead: Vec<Dead> = active.dead_cells(&image.bytes).collect();
         let mut displaced = None;
         // The oldest version that this page can serve.
         let mut served = active.floor;
         if !lists_dead {
             dead.clear();
-        } else if !was_written && active.floor == active.version {
+        } else if older_come && !was_written && active.floor == active.version {
             // The active directory lists no dead cells. Those who needed them had the fallback,
             // which is overwritten now.
             match base {
@@ -200,6 +205,17 @@ impl Draft {
     /// False: the page is as it was before the transaction, and need not be written.
     pub fn is_changed(&self) -> bool {
         self.is_changed
+    }
+
+    /// The page is written anew, without what nobody needs, if it has room for the directory.
+    pub fn touch(&mut self) {
+        self.is_changed |= self.fits(0, 0, 0);
+    }
+
+    /// True if cells that lived before the transaction do not live any more.
+    pub fn has_ended(&self) -> bool {
+        let lives = |place: &u16| self.live.contains(place);
+        self.kept.as_ref().is_some_and(|kept| !kept.cells.iter().all(lives))
     }
 
     pub fn shape(&self) -> Shape {
@@ -323,6 +339,13 @@ impl Draft {
         self.is_changed = true;
         self.height = height;
         cells
+    }
+
+    /// Makes an inner page lower: its cells die, and it gets those of its only child.
+    pub fn lower(&mut self, height: u8) {
+        (0..self.live.len()).rev().for_each(|index| self.end(index));
+        self.is_changed = true;
+        self.height = height;
     }
 
     /// True if readers may come who do not take the directory that stays.

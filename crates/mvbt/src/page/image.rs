@@ -102,6 +102,21 @@ impl Image {
         }
     }
 
+    /// True if a directory of this version, or an older one, is there (R4).
+    pub fn shows(&self, version: Version) -> bool {
+        let is_known = |slot: &Slot| slot.version <= version;
+        is_known(&self.active) || self.fallback().is_some_and(is_known)
+    }
+
+    /// True if the active directory has dead cells of an inner page that the fallback does not
+    /// know: they lead to pages that its transaction has made for older readers.
+    pub fn leads_to_fresh(&self) -> bool {
+        let known: Vec<u16> =
+            self.fallback().into_iter().flat_map(|slot| slot.cells(&self.bytes)).collect();
+        let mut dead = self.active.dead_cells(&self.bytes);
+        self.active.height > 0 && dead.any(|dead| !known.contains(&dead.place))
+    }
+
     /// False: the version is gone, or the page was half written when it was read.
     pub fn serves(&self, version: Version) -> bool {
         let is_new = |slot: &Slot| slot.version <= version;
@@ -118,7 +133,8 @@ impl Image {
 
     fn live<'a>(&'a self, slot: &Slot) -> View<'a> {
         let places = Places::Stored(slot.live_places(&self.bytes));
-        View { page: &self.bytes, shape: slot.shape(), height: slot.height, places }
+        let (shape, height) = (slot.shape(), slot.height);
+        View { page: &self.bytes, shape, height, is_past: false, places }
     }
 
     /// Live and dead cells of a directory that this version sees, in key order.
@@ -131,7 +147,7 @@ impl Image {
         let places: Vec<u16> =
             slot.in_order(&self.bytes).into_iter().filter(sees).map(|(place, _)| place).collect();
         let places = Places::Listed(Cow::Owned(places));
-        View { page: &self.bytes, shape, height: slot.height, places }
+        View { page: &self.bytes, shape, height: slot.height, is_past: true, places }
     }
 }
 
@@ -141,6 +157,8 @@ pub struct View<'a> {
     page: &'a [u8],
     pub shape: Shape,
     pub height: u8,
+    /// It is put together from live and dead cells. Those of a root may have been of other heights.
+    pub is_past: bool,
     places: Places<'a>,
 }
 
@@ -152,7 +170,13 @@ enum Places<'a> {
 
 impl<'a> View<'a> {
     pub fn of(page: &'a [u8], shape: Shape, height: u8, places: &'a [u16]) -> View<'a> {
-        View { page, shape, height, places: Places::Listed(Cow::Borrowed(places)) }
+        let places = Places::Listed(Cow::Borrowed(places));
+        View { page, shape, height, is_past: false, places }
+    }
+
+    /// Children are lower than this. None: the page does not say.
+    pub fn bound(&self) -> Option<u8> {
+        (!self.is_past).then_some(self.height)
     }
 
     #[inline]

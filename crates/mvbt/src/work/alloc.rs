@@ -10,17 +10,14 @@
 //! A close leaves a small pool in the anchor, and puts the rest into the tree of free pages. A
 //! crash loses the pool: its pages belong to nobody until a check finds them.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use rustc_hash::FxHashSet;
-
 use crate::anchor;
+use crate::bytes::{get_u48, push_u48};
+use crate::cursor::Cursor;
 use crate::mutant::{self, Mutant};
-use crate::ring::Expected;
-use crate::search::Probe;
-use crate::work::catalog::{FREE_TREE, page_count};
-use crate::work::{CATALOG, Work};
+use crate::search::{Probe, TreeRef};
+use crate::work::Work;
+use crate::work::catalog::{CATALOG, FIRST_TREE, FREE_TREE, MARKS, page_count};
+use crate::work::pool::Freed;
 use crate::{Error, PageNo, Result, Version};
 
 /// So many pages are taken at once: a part of the database, within these.
@@ -37,107 +34,41 @@ const RESERVE: u64 = 16;
 const RESERVE_PART: u64 = 8;
 /// So many pages are in memory at most; more go to the tree of free pages.
 const POOL_MAX: usize = 4096;
+/// So many freed ones that somebody may still reach.
+const FREED_MAX: usize = 2048;
 
-/// Pages that a transaction has freed.
-#[derive(Clone, Debug, Default)]
-pub struct Freed {
-    pub version: Version,
-    pub pages: Vec<PageNo>,
+/// Which pages of the pool go to the tree of free pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deposit {
+    /// Those that are too many to be in memory.
+    Surplus,
+    /// All that find no place in the anchor.
+    AllButAnchored,
+    /// All that readers may still reach, and of the others those that are too many.
+    AllFreed,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct Pool {
-    /// The next is at the end.
-    fresh: Vec<PageNo>,
-    /// By earlier transactions, oldest first.
-    freed: VecDeque<Freed>,
-    /// By this one.
-    freed_now: Vec<PageNo>,
-    /// In the list of the newest commit block that was flushed. While a later transaction is in
-    /// flight, recovery may look at them to judge that block (I12).
-    held: Arc<FxHashSet<PageNo>>,
-    /// All pages of the pool. In a hostile file two cells may lead to one, and both free it.
-    known: FxHashSet<PageNo>,
-    is_filling: bool,
+/// So many pages stand in a cell of those that are free from a version on.
+const KEPT_IN_A_CELL: usize = 16;
+/// A version may have so many of those cells.
+const KEPT_CELLS_BITS: u32 = 15;
+
+/// The key of a cell in the tree of free pages: pages that are free from a version on (H5). It is
+/// below zero, and the cells of older versions come first.
+fn kept_key(version: Version, index: u64) -> i64 {
+    i64::MIN + (version.0 << KEPT_CELLS_BITS | index) as i64
 }
 
-impl Pool {
-    /// What the next opening may have. Nobody reads any more.
-    pub fn left(&self) -> Vec<PageNo> {
-        self.all().take(anchor::POOL_MAX).collect()
-    }
+/// The version of such a key. None: it is a free page.
+pub fn version_of_key(key: i64) -> Option<Version> {
+    (key < 0).then(|| Version(key.wrapping_sub(i64::MIN) as u64 >> KEPT_CELLS_BITS))
+}
 
-    /// All pages that nobody reaches, or that only older readers do.
-    pub fn all(&self) -> impl Iterator<Item = PageNo> {
-        let freed = self.freed.iter().flat_map(|freed| &freed.pages);
-        self.fresh.iter().chain(freed).copied()
-    }
-
-    /// Another user has written since, and a commit block of this list was flushed last.
-    pub fn hold(&mut self, listed: Option<Vec<(PageNo, Expected)>>) {
-        let listed = listed.into_iter().flatten();
-        self.held = Arc::new(listed.map(|(no, _)| no).collect());
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.fresh.is_empty()
-    }
-
-    /// The pages that no reader of any user reaches.
-    pub fn take_fresh(&mut self) -> Vec<PageNo> {
-        let fresh = std::mem::take(&mut self.fresh);
-        for no in &fresh {
-            self.known.remove(no);
-        }
-        fresh
-    }
-
-    /// The lowest is taken first, so that neighbours are written together.
-    pub fn add(&mut self, mut pages: Vec<PageNo>) {
-        pages.retain(|&no| self.known.insert(no));
-        pages.sort_unstable_by(|one, other| other.cmp(one));
-        self.fresh.splice(0..0, pages);
-    }
-
-    /// A page that this transaction makes for older readers alone.
-    pub fn free_later(&mut self, no: PageNo) -> Result<()> {
-        self.learn(no)?;
-        self.freed_now.push(no);
-        Ok(())
-    }
-
-    fn learn(&mut self, no: PageNo) -> Result<()> {
-        if self.known.insert(no) { Ok(()) } else { Err(Error::ReachedTwice { page: no }) }
-    }
-
-    /// The pool of the next transaction, after this one is durable. `listed`: the pages of its
-    /// commit block.
-    pub fn after_commit(mut self, version: Version, listed: Option<Vec<PageNo>>) -> Pool {
-        if let Some(listed) = listed.filter(|_| !mutant::is(Mutant::HeldReused)) {
-            self.held = Arc::new(listed.into_iter().collect());
-        }
-        let pages = std::mem::take(&mut self.freed_now);
-        if !pages.is_empty() {
-            self.freed.push_back(Freed { version, pages });
-        }
-        self
-    }
-
-    /// True if more than so many may be taken now. Called for each page that is taken.
-    fn has_more_than(&self, least: usize) -> bool {
-        self.fresh.iter().rev().filter(|no| !self.held.contains(no)).nth(least).is_some()
-    }
-
-    fn len(&self) -> usize {
-        self.fresh.len() + self.freed.iter().map(|freed| freed.pages.len()).sum::<usize>()
-    }
-
-    /// Makes those fresh that no reader reaches: all have begun at the version that freed them, or
-    /// later.
-    fn ripen(&mut self, horizon: Version) {
-        while self.freed.front().is_some_and(|freed| freed.version <= horizon) {
-            self.fresh.extend(self.freed.pop_front().into_iter().flat_map(|freed| freed.pages));
-        }
+/// The pages that a cell of the tree of free pages stands for.
+pub fn listed_pages(key: i64, payload: &[u8]) -> Vec<PageNo> {
+    match version_of_key(key) {
+        None => vec![PageNo(key as u64)],
+        Some(_) => payload.chunks_exact(6).map(|no| PageNo(get_u48(no, 0))).collect(),
     }
 }
 
@@ -155,10 +86,7 @@ impl Work {
             // A full disk is met by who needs a page that is not there.
             filled.or_else(|error| if error.is_full_disk() { Ok(()) } else { Err(error) })?;
         }
-        let is_free = |no: &PageNo| !self.pool.held.contains(no);
-        let last = self.pool.fresh.iter().rposition(is_free).ok_or(full)?;
-        let no = self.pool.fresh.remove(last);
-        self.pool.known.remove(&no);
+        let no = self.pool.take().ok_or(full)?;
         let is_in_use = self.drafts.contains_key(&no) || self.raw.contains_key(&no);
         if no.0 <= FREE_TREE.root.0 || is_in_use || !self.fresh.insert(no) {
             return Err(Error::Damaged { page: no, what: "it is free, and in use" });
@@ -189,7 +117,7 @@ impl Work {
             return Ok(());
         }
         self.note_pool();
-        self.pool.ripen(self.horizon);
+        self.pool.ripen(self.horizon.version);
         if self.pool.has_more_than(least) {
             return Ok(());
         }
@@ -227,19 +155,33 @@ impl Work {
         Ok(())
     }
 
-    /// Takes the first pages out of the tree of free pages.
+    /// Takes the first pages out of the tree of free pages: first those that no reader reaches any
+    /// more, then those that were free.
     fn take_free(&mut self, most: usize, count: u64) -> Result<Vec<PageNo>> {
         let mut taken = Vec::new();
         while taken.len() < most {
-            let Some(key) = self.first_key(&FREE_TREE)? else { break };
-            if key <= FREE_TREE.root.0 as i64 || key as u64 > count {
+            let Some((key, payload)) = self.next_free()? else { break };
+            let pages = listed_pages(key, &payload);
+            if pages.iter().any(|no| no.0 <= FREE_TREE.root.0 || no.0 > count) {
                 let page = FREE_TREE.root;
                 return Err(Error::Damaged { page, what: "a free page is none of the pages" });
             }
             self.delete(&FREE_TREE, Probe::Integer(key))?;
-            taken.push(PageNo(key as u64));
+            taken.extend(pages);
         }
         Ok(taken)
+    }
+
+    fn next_free(&self) -> Result<Option<(i64, Vec<u8>)>> {
+        let mut cursor = Cursor::new(self, FREE_TREE);
+        cursor.first(self)?;
+        let is_kept = |version: Version| {
+            version > self.horizon.version && !mutant::is(Mutant::KeptPagesReused)
+        };
+        if cursor.integer_key(self)?.and_then(version_of_key).is_some_and(is_kept) {
+            cursor.seek(self, Probe::Integer(0))?;
+        }
+        Ok(cursor.integer_key(self)?.zip(cursor.payload(self)?))
     }
 
     /// The page will not be used after this transaction.
@@ -258,9 +200,9 @@ impl Work {
         let is_needed = self.spilled.contains_key(&no) && self.savepoint_count() > 0;
         if mutant::is(Mutant::FreedReused) || (!is_needed && self.fresh.remove(&no)) {
             self.spilled.remove(&no);
-            self.pool.fresh.push(no);
+            self.pool.give_back(no);
         } else {
-            self.pool.freed_now.push(no);
+            self.pool.note_freed(no);
         }
         Ok(())
     }
@@ -269,26 +211,50 @@ impl Work {
         self.pool.is_filling
     }
 
-    /// Puts pages of the pool into the tree of free pages: all of them, or those that are too many.
-    pub fn deposit(&mut self, all: bool) -> Result<()> {
-        let keep = if all { anchor::POOL_MAX } else { POOL_MAX };
-        self.pool.ripen(self.horizon);
-        if self.pool.len() <= keep {
-            return Ok(());
+    /// Puts pages of the pool into the tree of free pages.
+    pub fn deposit(&mut self, which: Deposit) -> Result<()> {
+        let (fresh_max, freed_max) = match which {
+            Deposit::Surplus => (POOL_MAX, FREED_MAX),
+            Deposit::AllButAnchored => (anchor::POOL_MAX, anchor::KEPT_MAX),
+            Deposit::AllFreed => (anchor::POOL_MAX, 0),
+        };
+        if which != Deposit::Surplus || self.pool.freed_count() > freed_max {
+            self.pool.ripen(self.horizon.version);
         }
-        while self.pool.fresh.len() > keep {
-            // All at once: to take them off the front one by one would move the others each time.
-            let many = self.pool.fresh.len() - keep;
-            for no in self.pool.fresh.drain(..many).collect::<Vec<_>>() {
-                self.pool.known.remove(&no);
-                self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
+        for no in self.pool.take_surplus(fresh_max) {
+            self.insert(&FREE_TREE, Some(no.0 as i64), Probe::Integer(no.0 as i64), &[])?;
+        }
+        if self.pool.freed_count() > freed_max {
+            // Half of them, so that this is not to be done again soon.
+            while self.pool.freed_count() > freed_max / 2 {
+                let Some(freed) = self.pool.take_newest_freed() else { break };
+                self.deposit_freed(freed)?;
             }
         }
         Ok(())
     }
 
-    /// The catalog and the tree of free pages are never dropped.
-    pub(super) fn is_fixed(root: PageNo) -> bool {
-        root == CATALOG || root == FREE_TREE.root
+    /// Readers may still reach these, so the tree says from which version on they are free.
+    fn deposit_freed(&mut self, freed: Freed) -> Result<()> {
+        let (mut version, mut index) = (freed.version, 0);
+        for pages in freed.pages.chunks(KEPT_IN_A_CELL) {
+            let mut payload = Vec::with_capacity(6 * KEPT_IN_A_CELL);
+            pages.iter().for_each(|no| push_u48(&mut payload, no.0));
+            // A key that is taken: what is free from a later version on is so, too.
+            while self.has_key(&FREE_TREE, kept_key(version, index))? {
+                index += 1;
+                if index >> KEPT_CELLS_BITS > 0 {
+                    (version, index) = (version.next(), 0);
+                }
+            }
+            let key = kept_key(version, index);
+            self.insert(&FREE_TREE, Some(key), Probe::Integer(key), &payload)?;
+        }
+        Ok(())
+    }
+
+    /// The roots of the system's trees never move.
+    pub(super) fn is_fixed(tree: &TreeRef) -> bool {
+        tree.id < FIRST_TREE || tree.id == MARKS
     }
 }

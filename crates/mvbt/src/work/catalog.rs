@@ -2,6 +2,7 @@
 //!
 //! | key | payload |
 //! |---|---|
+//! | −4 | what history is kept, and the root of its marks (21); absent: none |
 //! | −3 | number of the next tree (4) |
 //! | −2 | the meta words, four bytes each |
 //! | −1 | number of pages (8) |
@@ -11,6 +12,7 @@ use rustc_hash::FxHashSet;
 
 use crate::backup::Rest;
 use crate::bytes::{get_u32, get_u48, get_u64, push_u48};
+use crate::history::ENTRY_BYTES;
 use crate::page::cell::{self, Content};
 use crate::search::{self, Probe, Source, TreeRef};
 use crate::work::Work;
@@ -22,14 +24,17 @@ pub const FREE: TreeId = TreeId(1);
 pub const FREE_PAGES: PageNo = PageNo(2);
 pub const FREE_TREE: TreeRef = TreeRef { id: FREE, root: FREE_PAGES, is_record: false };
 pub const FIRST_TREE: TreeId = TreeId(2);
+/// The tree of times. No other tree ever gets this number.
+pub const MARKS: TreeId = TreeId(u32::MAX);
 /// As many as SQLite has.
 pub const META_WORDS: usize = 16;
+pub const RETAIN_KEY: i64 = -4;
 const NEXT_KEY: i64 = -3;
 const META_KEY: i64 = -2;
 const PAGES_KEY: i64 = -1;
 
 /// What stands at a key of the catalog.
-fn entry(source: &dyn Source, key: i64) -> Result<Option<Vec<u8>>> {
+pub fn entry(source: &dyn Source, key: i64) -> Result<Option<Vec<u8>>> {
     let mut path = Vec::new();
     if !search::descend(source, &CATALOG_TREE, Probe::Integer(key), &mut path)? {
         return Ok(None);
@@ -64,6 +69,15 @@ pub fn tree(source: &dyn Source, id: TreeId) -> Result<TreeRef> {
     match entry.len() {
         7 => Ok(TreeRef { id, root: PageNo(get_u48(&entry, 0)), is_record: entry[6] != 0 }),
         _ => Err(damaged("an entry of the catalog has another length")),
+    }
+}
+
+/// The tree that a cell of the catalog leads to, and its root.
+pub fn root_in(key: i64, entry: &[u8]) -> Option<(TreeId, PageNo)> {
+    match (u32::try_from(key), entry.len()) {
+        (Ok(id), 7) => Some((TreeId(id), PageNo(get_u48(entry, 0)))),
+        (Err(_), ENTRY_BYTES) if key == RETAIN_KEY => Some((MARKS, PageNo(get_u48(entry, 15)))),
+        _ => None,
     }
 }
 
@@ -106,7 +120,7 @@ pub fn trees(source: &dyn Source) -> Result<Vec<TreeId>> {
 }
 
 impl Work {
-    fn put_entry(&mut self, key: i64, payload: &[u8]) -> Result<()> {
+    pub(super) fn put_entry(&mut self, key: i64, payload: &[u8]) -> Result<()> {
         self.insert(&CATALOG_TREE, Some(key), Probe::Integer(key), payload).map(drop)
     }
 
@@ -193,7 +207,7 @@ impl Work {
 
     /// Frees all pages below one, and the long payloads in it. Answers how many cells the leaves
     /// had.
-    fn free_below(
+    pub(super) fn free_below(
         &mut self,
         tree: &TreeRef,
         no: PageNo,

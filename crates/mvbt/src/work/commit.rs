@@ -1,16 +1,17 @@
 //! Writing a transaction: its pages where they stand, and one flush.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
 use crate::kill_point::KillPoint;
 use crate::mutant::{self, Mutant};
+use crate::page::draft::Draft;
 use crate::page::image::Image;
 use crate::ring::{CommitBlock, Expected, PAGES_MAX};
 use crate::store::Store;
 use crate::work::Work;
-use crate::work::alloc::Pool;
+use crate::work::pool::Pool;
 use crate::{PageNo, Result, Version};
 
 /// A transaction that is in the file and durable, and that readers do not see yet (I20).
@@ -18,6 +19,8 @@ pub struct Written {
     pub version: Version,
     /// All pages that were written.
     pub changed: Vec<PageNo>,
+    /// Pages to be collected by the next one.
+    pub uncollected: BTreeSet<PageNo>,
     pool: Pool,
     pages: Pages,
     images: Vec<Image>,
@@ -42,6 +45,11 @@ impl Written {
 
     pub fn used_ring(&self) -> bool {
         matches!(self.pages, Pages::Several(_))
+    }
+
+    /// How many pages it has freed.
+    pub fn freed(&self) -> u64 {
+        self.pool.freed_now().len() as u64
     }
 
     /// Puts what was written into the cache, for those who begin now. Answers the pool of the next
@@ -78,6 +86,12 @@ struct Finished {
 }
 
 impl Work {
+    /// True if a commit would write something.
+    pub fn has_changes(&self) -> bool {
+        let is_changed = self.drafts.values().any(Draft::is_changed);
+        is_changed || !self.raw.is_empty() || self.has_spilled()
+    }
+
     /// True if pages of this transaction are in the file already.
     pub fn has_spilled(&self) -> bool {
         !self.spilled.is_empty()
@@ -92,7 +106,8 @@ impl Work {
         if count == 0 && self.spilled.is_empty() {
             let (pages, pool, changed) = (Pages::None, self.pool, Vec::new());
             let (images, overflow) = (Vec::new(), FxHashSet::default());
-            return Ok(Written { version, changed, pool, pages, images, overflow });
+            let uncollected = self.uncollected;
+            return Ok(Written { version, changed, uncollected, pool, pages, images, overflow });
         }
         let is_alone = self.spilled.is_empty() || mutant::is(Mutant::EarlyPagesForgotten);
         let is_single = count == 1 && self.fresh.is_empty() && is_alone;
@@ -116,7 +131,11 @@ impl Work {
         let images = of_trees.map(|(no, bytes)| Image::read(bytes, no, self.store.uuid, &voids));
         let images = images.collect::<Result<_>>()?;
         drop(voids);
-        Ok(Written { version, changed, pool: self.pool, pages, images, overflow })
+        let (pool, mut uncollected) = (self.pool, self.uncollected);
+        for no in pool.freed_now() {
+            uncollected.remove(no);
+        }
+        Ok(Written { version, changed, uncollected, pool, pages, images, overflow })
     }
 
     /// Writes pages and commit block, and flushes. Answers which pages the block lists.
@@ -177,6 +196,7 @@ impl Work {
             return Ok(());
         }
         self.drafts.retain(|_, draft| draft.is_changed());
+        self.note_uncollected();
         // Each change asks for some inner pages. If they are few, they stay.
         let inner = self.drafts.values().filter(|draft| draft.height() > 0).count();
         let stay = 2 * inner * self.store.page_bytes <= self.options.spill_bytes;

@@ -101,7 +101,12 @@ impl Work {
     ) -> Result<R> {
         let is_of_system = tree.id < FIRST_TREE;
         if is_of_system && self.edits_of_system == 0 {
-            self.fill(POOL_OF_SYSTEM)?;
+            // On a full disk what the reserve has may be enough.
+            if let Err(error) = self.fill(POOL_OF_SYSTEM)
+                && !(self.is_freeing && error.is_full_disk())
+            {
+                return Err(error);
+            }
         }
         self.edits_of_system += u32::from(is_of_system);
         let changed = self.settle_root(tree).and_then(|()| change(self));
@@ -132,11 +137,7 @@ impl Work {
             is_inner: height > 0,
             cells: Vec::new(),
         };
-        self.put(tree, path, change)?;
-        if height > 0 && length == 2 && above.is_empty() {
-            self.lower_root(tree)?;
-        }
-        Ok(())
+        self.put(tree, path, change)
     }
 
     fn take_out_child(&mut self, tree: &TreeRef, path: &[Step]) -> Result<()> {
@@ -159,29 +160,28 @@ impl Work {
             draft.become_empty(0);
             return Ok(());
         }
-        // What older readers need hangs below an inner page, so the root stays one.
-        let height = super::above(tree.root, draft.height())?;
+        // Older readers keep what is there, so the root stays what it is, or another one is taken.
+        let length = draft.len();
+        if draft.height() == 0 && draft.remove(0, length, 0) {
+            return Ok(());
+        }
         let leaf = self.fresh_draft(tree, 0)?;
         let cell = child_cell(self.version, leaf, tree.is_record, None);
         let draft = self.draft(tree.root)?;
-        let displaced = draft.become_empty(height);
-        if !draft.insert(0, &cell, 0) {
-            return Err(Error::Damaged { page: tree.root, what: "an emptied root has no room" });
+        if draft.height() > 0 && draft.replace(0, length, &cell, 0) {
+            return Ok(());
         }
-        match displaced {
-            Some(displaced) => self.displace(tree.root, &displaced),
-            None => Ok(()),
-        }
+        self.take_other_root(tree, leaf)
     }
 
     /// A root with one child takes over the child's cells, if they fit.
-    fn lower_root(&mut self, tree: &TreeRef) -> Result<()> {
+    pub(super) fn lower_root(&mut self, tree: &TreeRef) -> Result<()> {
         loop {
             let root = self.draft(tree.root)?;
-            if root.height() == 0 || root.len() != 1 || root.serves_older() {
+            if root.height() == 0 || root.len() != 1 {
                 return Ok(());
             }
-            let child = root.cell(0).child;
+            let (child, serves_older) = (root.cell(0).child, root.serves_older());
             let (height, cells) = {
                 let page = self.page(child)?;
                 let view = page.view()?;
@@ -189,9 +189,17 @@ impl Work {
                 let moved = |index| cell::begun_at(self.version, view.cell(index).bytes);
                 (view.height, (0..view.len()).map(moved).collect::<Vec<_>>())
             };
+            // What older readers need hangs below an inner page, so such a root stays one.
+            if serves_older && height == 0 {
+                return Ok(());
+            }
             let root = self.draft(tree.root)?;
             let before = root.clone();
-            root.become_empty(height);
+            if serves_older {
+                root.lower(height);
+            } else {
+                root.become_empty(height);
+            }
             let spare = ROOT_SPARE_BYTES.min(root.room() / 4);
             let mut row = cells.iter().enumerate();
             let fits = row.all(|(index, cell)| root.insert(index, cell, spare));
@@ -203,12 +211,7 @@ impl Work {
         }
     }
 
-    pub(super) fn first_key(&self, tree: &TreeRef) -> Result<Option<i64>> {
-        let mut path = Vec::new();
-        search::descend(self, tree, Probe::First, &mut path)?;
-        let step = path.last().ok_or(Error::NoTree { tree: tree.id })?;
-        let page = self.page(step.no)?;
-        let view = page.view()?;
-        Ok((view.len() > 0).then(|| view.integer_key(0)))
+    pub(super) fn has_key(&self, tree: &TreeRef, key: i64) -> Result<bool> {
+        search::descend(self, tree, Probe::Integer(key), &mut Vec::new())
     }
 }

@@ -2,28 +2,36 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | where fresh pages come from, and where freed ones go | `alloc.rs` |
+//! | where fresh pages come from, and where freed ones go | `alloc.rs`, `pool.rs` |
 //! | putting cells into a page, and splitting it | `put.rs` |
+//! | sibling redistribution | `redistribute.rs` |
 //! | insert and delete | `edit.rs` |
 //! | the trees of the database, and its meta words | `catalog.rs` |
 //! | long payloads | `long.rs` |
+//! | what history is kept, and the times in it | `history.rs` |
 //! | what a savepoint keeps | `savepoint.rs` |
+//! | eager garbage collection | `collect.rs` |
 //! | writing all of it | `commit.rs` |
 
 mod alloc;
 mod catalog;
+mod collect;
 mod commit;
 mod edit;
+mod history;
 mod long;
+mod pool;
 mod put;
+mod redistribute;
 mod savepoint;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::history::Horizon;
 use crate::options::Options;
 use crate::page::draft::{Displaced, Draft};
 use crate::page::image::Image;
@@ -33,13 +41,14 @@ use crate::search::{PageRef, Source, TreeRef};
 use crate::store::Store;
 use crate::{Error, PageNo, Result, TreeId, Version};
 
-pub use alloc::Pool;
+pub use alloc::{Deposit, listed_pages};
 pub use catalog::FREE_PAGES;
 pub use catalog::{
-    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, META_WORDS, first_cells, meta, next_tree,
-    page_count, tree, trees,
+    CATALOG, CATALOG_TREE, FIRST_TREE, FREE, FREE_TREE, MARKS, META_WORDS, RETAIN_KEY, entry,
+    first_cells, meta, next_tree, page_count, root_in, tree, trees,
 };
 pub use commit::Written;
+pub use pool::Pool;
 pub use put::{ROOT_SPARE_BYTES, child_cell, key_of_cell};
 use savepoint::Saved;
 
@@ -47,8 +56,10 @@ pub struct Work {
     pub store: Arc<Store>,
     pub options: Arc<Options>,
     pub version: Version,
-    /// The oldest version that a reader may have.
-    pub horizon: Version,
+    /// What readers may have.
+    pub horizon: Horizon,
+    /// The database keeps a history, or may do so after this transaction.
+    may_have_marks: bool,
     drafts: FxHashMap<PageNo, Draft>,
     /// Overflow pages of this transaction, with their checksums.
     raw: FxHashMap<PageNo, (Box<[u8]>, u32)>,
@@ -62,6 +73,8 @@ pub struct Work {
     pool: Pool,
     /// A directory of this transaction leads readers of older versions to a page of it.
     leads_to_fresh: bool,
+    /// Pages with cells that have ended. Empty where they are collected lazily.
+    uncollected: BTreeSet<PageNo>,
     /// Changes of the catalog or of the tree of free pages that are being made.
     edits_of_system: u32,
     /// The change that is made leaves less than was there.
@@ -78,7 +91,7 @@ impl Work {
         store: Arc<Store>,
         options: Arc<Options>,
         version: Version,
-        horizon: Version,
+        horizon: Horizon,
         pool: Pool,
     ) -> Work {
         Work {
@@ -86,6 +99,7 @@ impl Work {
             options,
             version,
             horizon,
+            may_have_marks: horizon.kept.is_some(),
             drafts: FxHashMap::default(),
             raw: FxHashMap::default(),
             raw_bytes: 0,
@@ -94,6 +108,7 @@ impl Work {
             fresh: FxHashSet::default(),
             pool,
             leads_to_fresh: false,
+            uncollected: BTreeSet::new(),
             edits_of_system: 0,
             is_freeing: false,
             trees: FxHashMap::default(),
@@ -117,7 +132,7 @@ impl Work {
                 true => self.spilled_image(no)?,
                 false => self.store.page(no)?,
             };
-            let opened = Draft::open(&image, self.version, self.horizon);
+            let opened = Draft::open(&image, self.version, self.horizon_of(image.tree));
             if opened.displaced.is_some() && !is_root {
                 return Err(Error::Damaged {
                     page: no,
@@ -144,6 +159,16 @@ impl Work {
 
     fn note_change(&mut self, tree: TreeId) {
         *self.changes.entry(tree).or_default() += 1;
+    }
+
+    /// What readers may have of a tree (H6).
+    fn horizon_of(&self, tree: TreeId) -> Horizon {
+        let version = match tree {
+            FREE => self.version.previous(),
+            MARKS => self.horizon.read,
+            _ => return self.horizon,
+        };
+        Horizon { version, kept: None, ..self.horizon }
     }
 
     fn spilled_image(&self, no: PageNo) -> Result<Arc<Image>> {
@@ -179,7 +204,7 @@ impl Work {
         }
         let root = self.store.page(tree.root)?;
         let has_changed = root.fallback().is_some_and(|slot| slot.height != root.active().height);
-        if has_changed && self.horizon < root.active().version {
+        if has_changed && self.horizon_of(tree.id).version < root.active().version {
             self.draft_of(tree.root, true)?;
         }
         Ok(())
@@ -279,6 +304,9 @@ impl Source for Work {
     }
 
     fn tree(&self, of: &TreeRef) -> Result<TreeRef> {
+        if Work::is_fixed(of) {
+            return Ok(*of);
+        }
         self.trees.get(&of.id).map_or_else(|| tree(self, of.id), |tree| Ok(*tree))
     }
 
@@ -290,6 +318,11 @@ impl Source for Work {
             return Ok(PageRef::Newest(self.spilled_image(no)?));
         }
         Ok(PageRef::Newest(self.store.page(no)?))
+    }
+
+    /// Nobody else writes, and a cursor notices a change.
+    fn hold_root(&self, _: PageNo) -> Result<()> {
+        Ok(())
     }
 
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {

@@ -25,6 +25,15 @@ pub struct Change {
     pub cells: Vec<Vec<u8>>,
 }
 
+/// All cells of a page as they are to be, in order, and which of them a change has brought.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub change: &'a Change,
+    pub all: &'a [Vec<u8>],
+    pub first_new: usize,
+    pub behind_new: usize,
+}
+
 /// A child's cell that the parent gets.
 struct Child {
     no: PageNo,
@@ -46,7 +55,7 @@ impl Work {
             return Err(Error::Damaged { page: step.no, what: "it has two places in its tree" });
         }
         if self.fits_in_place(step.no, above.is_empty(), &change)? {
-            return Ok(());
+            return if is_inner && above.is_empty() { self.lower_root(tree) } else { Ok(()) };
         }
         self.split(tree, step.no, above, change)
     }
@@ -100,10 +109,17 @@ impl Work {
             self.leave_alone(no);
             return self.tell_parent(tree, above, None, vec![fresh]);
         }
+        if self.options.redistribution && height == 0 {
+            let row = Row { change: &change, all: &all, first_new, behind_new };
+            if self.share_with_sibling(tree, no, above, &row)? {
+                return Ok(());
+            }
+        }
         let parts = partition(&all, capacity, self.options.reserved_cells);
         if self.options.lazy_split && parts.len() == 2 {
             let middle = parts[0].end;
-            if self.stays_lazily(no, &change, first_new, behind_new, middle, &all)? {
+            let row = Row { change: &change, all: &all, first_new, behind_new };
+            if self.stays_lazily(no, &row, middle)? {
                 let fresh = self.fill_fresh(tree, height, &all[middle..])?;
                 return self.tell_parent(tree, above, None, vec![fresh]);
             }
@@ -117,15 +133,13 @@ impl Work {
     }
 
     /// Keeps the cells up to `middle` of the new row in the page, if they fit.
-    fn stays_lazily(
+    pub(super) fn stays_lazily(
         &mut self,
         no: PageNo,
-        change: &Change,
-        first_new: usize,
-        behind_new: usize,
+        row: &Row<'_>,
         middle: usize,
-        all: &[Vec<u8>],
     ) -> Result<bool> {
+        let Row { change, all, first_new, behind_new } = *row;
         let draft = self.draft(no)?;
         let before = draft.clone();
         let length = draft.len();
@@ -155,7 +169,7 @@ impl Work {
     }
 
     /// A draft that was opened for a change that went elsewhere.
-    fn leave_alone(&mut self, no: PageNo) {
+    pub(super) fn leave_alone(&mut self, no: PageNo) {
         let is_unchanged = self.drafts.get(&no).is_some_and(|draft| !draft.is_changed());
         if is_unchanged {
             self.drafts.remove(&no);
@@ -177,10 +191,7 @@ impl Work {
     /// A fresh page with these cells, and its least key.
     fn fill_fresh(&mut self, tree: &TreeRef, height: u8, cells: &[Vec<u8>]) -> Result<Child> {
         let no = self.fresh_draft(tree, height)?;
-        let draft = self.drafts.get_mut(&no).expect("it was made a moment ago");
-        for (index, cell) in cells.iter().enumerate() {
-            assert!(draft.insert(index, cell, 0), "the cells of a part fit in a page");
-        }
+        self.put_all(no, cells);
         let key = match cells.is_empty() {
             true => None,
             false => Some(self.separator(no, tree)?),
@@ -198,8 +209,16 @@ impl Work {
     ) -> Result<()> {
         let capacity = self.draft(no)?.room();
         let height_above = super::above(no, height)?;
+        let parts = partition(&all, capacity, self.options.reserved_cells);
+        let serves_older = self.draft(no)?.serves_older();
+        if parts.len() == 1 && height > 0 && serves_older && !Work::is_fixed(tree) {
+            // It is full of what older readers need. A tree gets no higher for that.
+            let fresh = self.fresh_draft(tree, height)?;
+            self.put_all(fresh, &all);
+            return self.take_other_root(tree, fresh);
+        }
         let mut children = Vec::new();
-        for part in partition(&all, capacity, self.options.reserved_cells) {
+        for part in parts {
             children.push(self.fill_fresh(tree, height, &all[part])?);
         }
         if let Some(first) = children.first_mut().filter(|first| first.is_leaf) {
@@ -220,16 +239,27 @@ impl Work {
             };
         }
         *draft = before;
-        if Work::is_fixed(no) {
-            return Err(Error::Damaged { page: no, what: "a root that never moves is full" });
-        }
         let fresh = self.fresh_draft(tree, height_above)?;
+        self.put_all(fresh, &cells);
+        self.take_other_root(tree, fresh)
+    }
+
+    /// Puts cells that fit into a fresh page.
+    fn put_all(&mut self, fresh: PageNo, cells: &[Vec<u8>]) {
         let draft = self.drafts.get_mut(&fresh).expect("it was made a moment ago");
         for (index, cell) in cells.iter().enumerate() {
-            assert!(draft.insert(index, cell, 0), "two children fit in a page");
+            assert!(draft.insert(index, cell, 0), "the cells of a part fit in a page");
         }
-        self.retire(no)?;
-        self.move_root(tree, fresh)
+    }
+
+    /// The tree has another root from now on. The one before stays for older readers.
+    pub(super) fn take_other_root(&mut self, tree: &TreeRef, root: PageNo) -> Result<()> {
+        if Work::is_fixed(tree) {
+            let what = "a root that never moves is full";
+            return Err(Error::Damaged { page: tree.root, what });
+        }
+        self.retire(tree.root)?;
+        self.move_root(tree, root)
     }
 
     /// Puts children into the parent: behind the child of the path, or in its place.
@@ -277,7 +307,7 @@ impl Work {
     }
 
     /// The least key of a page, as bytes for its parent.
-    fn separator(&mut self, no: PageNo, tree: &TreeRef) -> Result<Vec<u8>> {
+    pub(super) fn separator(&mut self, no: PageNo, tree: &TreeRef) -> Result<Vec<u8>> {
         let draft = self.draft(no)?;
         let cell = draft.cell(0);
         let is_leaf = draft.height() == 0;

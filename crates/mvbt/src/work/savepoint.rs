@@ -7,7 +7,7 @@ use crate::page::slot::{self, Slot};
 use crate::ring::Expected;
 use crate::search::TreeRef;
 use crate::work::Work;
-use crate::work::alloc::Pool;
+use crate::work::pool::Pool;
 use crate::{PageNo, Result, TreeId};
 
 /// Since a savepoint.

@@ -24,6 +24,9 @@ pub fn drawn_options(rng: &mut fastrand::Rng) -> Options {
     options.cache_bytes = rng.choice([0, 1 << 20]).unwrap();
     options.lazy_split = rng.u8(..4) > 0;
     options.reserved_cells = rng.usize(..3);
+    options.redistribution = rng.u8(..4) == 0;
+    options.lazy_collection = rng.u8(..4) > 0;
+    options.clock = super::clock::now;
     options
 }
 
