@@ -251,9 +251,7 @@ impl Draft {
         let directory = (live * LIVE_BYTES + dead * DEAD_BYTES).max(1);
         let has_cell = cell_bytes == 0 || gaps.take_high(cell_bytes).is_some();
         let has_directory = has_cell && gaps.take_low(directory, 0).is_some();
-        // The next transaction writes its directory beside this one.
-        let next = if self.kept.is_none() { live * LIVE_BYTES } else { 0 };
-        has_directory && (spare == 0 || gaps.take_high(spare + LIVE_BYTES + next).is_some())
+        has_directory && (spare == 0 || gaps.take_high(spare + LIVE_BYTES).is_some())
     }
 
     /// Adds a cell as the `index`-th that lives. False: there is no room, and nothing is changed.
