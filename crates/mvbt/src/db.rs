@@ -164,6 +164,12 @@ impl Database {
 
     fn reclaim_alone(&self) -> Result<u64> {
         let mut writer = self.writer(Wait::ForEver)?;
+        let Shared { store, board, .. } = &*self.shared;
+        // The pages of a transaction that is durable, and that nobody has shown to readers, would
+        // be taken for lost ones (P4).
+        if board.is_begun() {
+            writer.repair(store, board)?;
+        }
         let reader = self.begin_read()?;
         let report = Check::run(&reader, None, self.free(&writer), self.shared.store.pages()?)?;
         // Pages of older readers would be taken for lost ones. A damaged tree hides pages.

@@ -25,6 +25,8 @@ const GENERATION: usize = 2;
 const CURRENT: usize = 3;
 /// The version that is being written; 0: none. A writer that died leaves it.
 const WRITING: usize = 4;
+/// Is there while a first user who may not write has judged the last transaction for itself alone.
+const UNJUDGED: u64 = u64::MAX;
 /// The last version that was given.
 const LAST: usize = 5;
 /// How many commit blocks were written since the opening.
@@ -121,6 +123,11 @@ impl Board {
 
     fn use_slot(&self) {
         self.0.raise(HIGHEST, self.own());
+        // The user that had this number before may have written last. What it held, this one does
+        // not (P7). It does no harm if it is said of another one.
+        if self.has_written_last() {
+            self.store(WRITER, 0);
+        }
         self.show_reader(None);
     }
 
@@ -200,6 +207,16 @@ impl Board {
 
     pub fn has_writer(&self) -> bool {
         self.0.has_writer()
+    }
+
+    /// Readers may take versions of which only the first user knows what is void: it may not write
+    /// an anchor that says so (P4).
+    pub fn is_unjudged(&self) -> bool {
+        self.load(WRITING) == UNJUDGED
+    }
+
+    pub fn leave_unjudged(&self) {
+        self.store(WRITING, UNJUDGED);
     }
 
     pub fn begin_writing(&self, version: Version) {
