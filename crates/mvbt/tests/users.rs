@@ -2,13 +2,14 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::Memory;
 use common::model::sound;
-use oneflush_mvbt::{Database, Memory as Commons, Options, Read, TreeId, WriteTransaction};
+use oneflush_mvbt::{Database, Error, Memory as Commons, Options, Read, TreeId, WriteTransaction};
 
 fn join(file: &Memory, commons: &Arc<Commons>, read_only: bool) -> Database {
     let mut options = Options::default();
@@ -143,4 +144,109 @@ fn who_comes_beside_a_reader_that_was_first_sees_no_part_of_a_transaction() {
         }
     }
     assert!(parts > 0);
+}
+
+fn memory_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-shm");
+    name.into()
+}
+
+/// Memory that is left of another time, under another name, has nobody in it.
+#[test]
+fn nobody_joins_memory_that_is_empty_while_others_use_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (folder.path().join("a.mvbt"), folder.path().join("b.mvbt"));
+    Database::create(&one, Options::default()).unwrap().close().unwrap();
+    fs::hard_link(&one, &other).unwrap();
+    let db = Database::open(&other, Options::default()).unwrap();
+    let left = fs::read(memory_of(&other)).unwrap();
+    db.close().unwrap();
+    let db = Database::open(&one, Options::default()).unwrap();
+    fs::write(memory_of(&other), left).unwrap();
+    let refused = Database::open(&other, Options::default());
+    assert!(matches!(refused, Err(Error::Busy { .. })), "it has joined nobody");
+    db.close().unwrap();
+    Database::open(&other, Options::default()).unwrap().close().unwrap();
+}
+
+/// A database is put in the place of one that is in use.
+#[test]
+fn memory_that_others_use_for_another_file_is_left_to_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (folder.path().join("a.mvbt"), folder.path().join("b.mvbt"));
+    Database::create(&other, Options::default()).unwrap().close().unwrap();
+    let db = Database::create(&one, Options::default()).unwrap();
+    let mut txn = db.begin_write().unwrap();
+    txn.create_tree(false).unwrap();
+    let version = txn.commit().unwrap();
+    fs::rename(&one, folder.path().join("c.mvbt")).unwrap();
+    fs::rename(&other, &one).unwrap();
+    let refused = Database::open(&one, Options::default());
+    assert_eq!(db.data_version(), version, "its memory was taken away");
+    assert!(matches!(refused, Err(Error::Busy { .. })));
+    db.close().unwrap();
+    Database::open(&one, Options::default()).unwrap().close().unwrap();
+}
+
+/// The owner could not open it, nor could it delete what a stranger has made in a sticky folder.
+#[test]
+fn who_may_only_read_leaves_no_memory_that_keeps_the_owner_out() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    if !rustix::process::geteuid().is_root() {
+        oneflush_testing::skip("only root can be two users");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let path = folder.path().join("a.mvbt");
+    Database::create(&path, Options::default()).unwrap().close().unwrap();
+    chown(&path, Some(1001), Some(1001)).unwrap();
+    let of = |user: u32, read_only: bool| {
+        std::thread::scope(|scope| {
+            let open = || {
+                // SAFETY: it changes what this thread alone may do.
+                let set = unsafe { libc::syscall(libc::SYS_setresuid, -1, user, -1) };
+                assert_eq!(set, 0);
+                let mut options = Options::default();
+                options.read_only = read_only;
+                let db = Database::open(&path, options)?;
+                db.begin_read()?;
+                db.close()
+            };
+            scope.spawn(open).join().unwrap()
+        })
+    };
+    of(1002, true).unwrap();
+    assert!(!memory_of(&path).exists(), "it has left memory");
+    of(1001, false).unwrap();
+}
+
+/// A thread that starts another program does not keep the locks of a handle that is dropped.
+#[test]
+fn what_is_dropped_beside_a_fork_can_be_opened_again() {
+    use std::os::unix::process::CommandExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mvbt");
+    let db = Database::create(&path, Options::default()).unwrap();
+    std::thread::scope(|scope| {
+        let (read, write) = std::io::pipe().unwrap();
+        scope.spawn(move || {
+            let mut command = std::process::Command::new("true");
+            // SAFETY: between fork and `exec` it writes to a pipe, and sleeps.
+            unsafe {
+                command.pre_exec(move || {
+                    use std::io::Write;
+                    (&write).write_all(b"x")?;
+                    libc::usleep(3_000_000);
+                    Ok(())
+                });
+            }
+            command.status().unwrap();
+        });
+        use std::io::Read;
+        (&read).read_exact(&mut [0]).unwrap();
+        drop(db);
+        Database::open(&path, Options::default()).unwrap().close().unwrap();
+    });
 }

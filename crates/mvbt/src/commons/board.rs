@@ -54,6 +54,10 @@ pub const ORPHANED: &str = "other processes use it, and the file of memory that 
      deleted, or they know the database by another name, or may not write beside it. Close them \
      first";
 
+/// Why nobody can open a file under a name that another file had.
+pub const REPLACED: &str = "other processes use another database that had this name, and share the \
+     file of memory beside it. Close them first";
+
 pub struct Board(Arc<dyn Commons>);
 
 /// What a cache has to do to be up to date.

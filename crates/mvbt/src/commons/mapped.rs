@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::futex;
 
-use super::board::{ORPHANED, SLOTS, WORDS};
+use super::board::{ORPHANED, REPLACED, SLOTS, WORDS};
 use super::{Commons, Then};
 use crate::kill_point::KillPoint;
 use crate::{Error, Result};
@@ -43,6 +43,8 @@ const BYTES: usize = WORDS_BYTES + size_of::<Unlocks>();
 
 /// How long a user waits for others that come or go.
 const DOOR_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the locks of a process that has ended may be seen in part.
+const GONE_PATIENCE: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(1);
 /// The longest single wait for the writer's lock. A writer that has died wakes nobody.
 const WRITER_POLL: Duration = Duration::from_millis(5);
@@ -86,22 +88,21 @@ impl Mapped {
         call: impl FnOnce(Arc<dyn Commons>, bool) -> Result<R>,
     ) -> Result<R> {
         let path = path_of(database);
-        let memory = open_with_door(&path, database)?;
-        let door = Door(&memory);
+        // First: who may not write the database makes no memory, which its owner could not use.
         let user = File::options()
             .read(true)
             .write(true)
             .open(database)
             .map_err(failed(database, "open it to lock it"))?;
-        let is_alone = lock(&user, libc::F_WRLCK, USE).map_err(failed(database, "lock it"))?;
+        let memory = open_with_door(&path, database)?;
+        let door = Door(&memory);
+        let is_alone = is_first(&user, &memory, database)?;
         if is_alone {
             keeps_others_out(&memory, &path).map_err(failed(&path, "try its locks"))?;
             // Written, and not only made longer. If the disk had no room for it, a store to the
             // mapping would end the process.
             memory.write_all_at(&vec![0; BYTES], 0).map_err(failed(&path, "write to it"))?;
             KillPoint::Made.reached();
-        } else if !lock(&user, libc::F_RDLCK, USE).map_err(failed(database, "lock it"))? {
-            return Err(Error::Busy { what: "another process is opening or closing it" });
         } else if memory.metadata().map_err(failed(&path, "ask for its size"))?.len() < BYTES as u64
         {
             return Err(Error::Busy { what: ORPHANED });
@@ -223,6 +224,29 @@ fn keeps_others_out(memory: &File, path: &Path) -> io::Result<()> {
     }
 }
 
+/// Takes *use*. False: others have it, and are in this memory. Memory that is left of another time
+/// has nobody in it, and that of another file, which had this name, has users that do not use this
+/// one. *door* is held.
+fn is_first(user: &File, memory: &File, database: &Path) -> Result<bool> {
+    let until = Instant::now() + GONE_PATIENCE;
+    loop {
+        let locked = |kind| lock(user, kind, USE).map_err(failed(database, "lock it"));
+        let is_alone = locked(libc::F_WRLCK)?;
+        let is_beside = !is_alone && locked(libc::F_RDLCK)?;
+        let has_users = (0..SLOTS).any(|slot| is_locked(memory, SLOTS_FROM + slot as i64));
+        if (is_alone || is_beside) && is_alone != has_users {
+            return Ok(is_alone);
+        }
+        locked(libc::F_UNLCK)?;
+        if Instant::now() >= until {
+            let what = if is_alone { REPLACED } else { ORPHANED };
+            return Err(Error::Busy { what });
+        }
+        // A process that ends gives its locks back one by one.
+        std::thread::sleep(POLL);
+    }
+}
+
 fn take_slot(memory: &File, path: &Path) -> Result<usize> {
     for slot in 0..SLOTS {
         if lock(memory, libc::F_WRLCK, SLOTS_FROM + slot as i64).map_err(failed(path, "lock it"))? {
@@ -256,6 +280,13 @@ impl Drop for Mapped {
         let is_last = may && matches!(lock(&self.database, libc::F_WRLCK, USE), Ok(true));
         if is_last && is_at(&self.memory, &self.path) {
             let _ = std::fs::remove_file(&self.path);
+        }
+        // A child of a fork that has not called `exec` yet would keep the locks.
+        if self.check_user().is_ok() {
+            let _ = lock(&self.memory, libc::F_UNLCK, WRITER);
+            let _ = lock(&self.database, libc::F_UNLCK, USE);
+            let _ = lock(&self.memory, libc::F_UNLCK, SLOTS_FROM + self.slot as i64);
+            let _ = lock(&self.memory, libc::F_UNLCK, DOOR);
         }
         // SAFETY: mapped in `map`, and nobody has a reference to it any more.
         let _ = unsafe { munmap(self.words.as_ptr().cast(), BYTES) };
