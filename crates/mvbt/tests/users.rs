@@ -250,3 +250,19 @@ fn what_is_dropped_beside_a_fork_can_be_opened_again() {
         Database::open(&path, Options::default()).unwrap().close().unwrap();
     });
 }
+
+/// Who has written nothing closes beside a transaction that is open.
+#[test]
+fn a_close_does_not_wait_for_the_writer_of_another_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mvbt");
+    let writes = Database::create(&path, Options::default()).unwrap();
+    let reads = Database::open(&path, Options::default()).unwrap();
+    let txn = writes.begin_write().unwrap();
+    let (told, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || told.send(reads.close().is_ok()));
+    let ended = ended.recv_timeout(Duration::from_secs(10));
+    assert_eq!(ended, Ok(true), "it waits for the writer");
+    txn.rollback().unwrap();
+    writes.close().unwrap();
+}
