@@ -5,10 +5,11 @@
 //! | *use* | the database | shared | each user |
 //! | *use* | the database | exclusive | the first user while it opens, the last while it closes |
 //! | *door* | the memory | exclusive | who comes, or goes |
-//! | *writer* | the memory | exclusive | the user whose transaction is open |
+//! | *writer* | the database | exclusive | the user whose transaction is open |
 //! | *slot n* | the memory | exclusive | the user with this number |
 //!
-//! The kernel takes all of them away when their process ends. *use* is on the database itself: if
+//! The kernel takes all of them away when their process ends: *use* and *writer*, of the open file
+//! that writes, after the last write that was in flight. *use* is on the database itself: if
 //! somebody deletes the memory, or reaches the database by another name, the next user finds that
 //! others are there and nothing is shared, and is refused.
 
@@ -34,8 +35,8 @@ use crate::{Error, Result};
 
 /// Far behind the end of any database.
 pub const USE: i64 = 1 << 62;
+const WRITER: i64 = USE + 1;
 const DOOR: i64 = 0;
-const WRITER: i64 = 1;
 const SLOTS_FROM: i64 = 16;
 
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
@@ -44,7 +45,7 @@ const BYTES: usize = WORDS_BYTES + size_of::<Unlocks>();
 /// How long a user waits for others that come or go.
 const DOOR_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the locks of a process that has ended may be seen in part.
-const GONE_PATIENCE: Duration = Duration::from_secs(1);
+const GONE_PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(1);
 /// The longest single wait for the writer's lock. A writer that has died wakes nobody.
 const WRITER_POLL: Duration = Duration::from_millis(5);
@@ -61,8 +62,10 @@ pub struct Mapped {
     memory: File,
     /// The same file, opened once more: what it is told of locks is also about this user's.
     asker: File,
-    /// A descriptor for the lock alone: those of one open file are not in each other's way.
+    /// Of the open file that writes the database. It has *use* and *writer*. Those of one open
+    /// file are not in each other's way, so each handle has its own.
     database: File,
+    writer_asker: File,
     path: PathBuf,
     slot: usize,
     pid: u32,
@@ -82,18 +85,20 @@ pub fn path_of(database: &Path) -> PathBuf {
 }
 
 impl Mapped {
-    /// Comes in. The call is told whether nobody else is there.
+    /// Comes in. The call is told whether nobody else is there. `writes`: the open file by which
+    /// this user writes. Its locks outlive a process that dies, until none of its writes is in
+    /// flight any more. So nobody judges them before that.
     pub fn join<R>(
         database: &Path,
+        writes: Option<File>,
         call: impl FnOnce(Arc<dyn Commons>, bool) -> Result<R>,
     ) -> Result<R> {
         let path = path_of(database);
         // First: who may not write the database makes no memory, which its owner could not use.
-        let user = File::options()
-            .read(true)
-            .write(true)
-            .open(database)
-            .map_err(failed(database, "open it to lock it"))?;
+        let opened = || File::options().read(true).write(true).open(database);
+        let user = writes.map_or_else(opened, Ok);
+        let user = user.map_err(failed(database, "open it to lock it"))?;
+        let writer_asker = File::open(database).map_err(failed(database, "open it once more"))?;
         let memory = open_with_door(&path, database)?;
         let door = Door(&memory);
         let is_alone = is_first(&user, &memory, database)?;
@@ -113,7 +118,17 @@ impl Mapped {
         let (pid, has_left) = (std::process::id(), AtomicBool::new(false));
         let asker = File::open(&path).map_err(failed(&path, "open it once more"))?;
         let (memory, path) = (clone, path.clone());
-        let mapped = Mapped { words, memory, asker, database: user, path, slot, pid, has_left };
+        let mapped = Mapped {
+            words,
+            memory,
+            asker,
+            database: user,
+            writer_asker,
+            path,
+            slot,
+            pid,
+            has_left,
+        };
         let mapped = Arc::new(mapped);
         let called = call(Arc::clone(&mapped) as Arc<dyn Commons>, is_alone).inspect_err(|_| {
             // Nobody has seen what this call made.
@@ -283,7 +298,7 @@ impl Drop for Mapped {
         }
         // A child of a fork that has not called `exec` yet would keep the locks.
         if self.check_user().is_ok() {
-            let _ = lock(&self.memory, libc::F_UNLCK, WRITER);
+            let _ = lock(&self.database, libc::F_UNLCK, WRITER);
             let _ = lock(&self.database, libc::F_UNLCK, USE);
             let _ = lock(&self.memory, libc::F_UNLCK, SLOTS_FROM + self.slot as i64);
             let _ = lock(&self.memory, libc::F_UNLCK, DOOR);
@@ -335,7 +350,7 @@ impl Commons for Mapped {
         let unlocks = self.unlocks();
         loop {
             let count = unlocks.count.load(SeqCst);
-            let locked = lock(&self.memory, libc::F_WRLCK, WRITER);
+            let locked = lock(&self.database, libc::F_WRLCK, WRITER);
             if locked.map_err(self.failed("lock it"))? {
                 return Ok(true);
             }
@@ -357,7 +372,7 @@ impl Commons for Mapped {
     fn unlock_writer(&self) {
         let unlocks = self.unlocks();
         // The lock of an open file can always be released.
-        let _ = lock(&self.memory, libc::F_UNLCK, WRITER);
+        let _ = lock(&self.database, libc::F_UNLCK, WRITER);
         unlocks.count.fetch_add(1, SeqCst);
         if unlocks.waiting.load(SeqCst) > 0 {
             let _ = futex::wake(&unlocks.count, futex::Flags::empty(), 1);
@@ -366,7 +381,7 @@ impl Commons for Mapped {
 
     fn has_writer(&self) -> bool {
         // An open file is not in its own way: this asks by another one.
-        is_locked(&self.asker, WRITER)
+        is_locked(&self.writer_asker, WRITER)
     }
 
     fn settle(&self, call: &mut dyn FnMut(bool) -> Result<Then>) -> Result<()> {
