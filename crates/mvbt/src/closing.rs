@@ -22,7 +22,7 @@ pub fn close(database: &Database) -> Result<()> {
         database.shared.board.settle(&mut |is_alone| {
             if is_alone {
                 end(database)?;
-            } else if !database.guard()?.pool.is_empty() {
+            } else if database.shared.writer.has_pages() {
                 // Somebody has come since.
                 return Ok(Then::Stay);
             }
@@ -41,7 +41,7 @@ fn hand_over(database: &Database) -> Result<()> {
         is_alone = alone;
         Ok(Then::Stay)
     })?;
-    if is_alone || database.guard()?.pool.is_empty() {
+    if is_alone || !database.shared.writer.has_pages() {
         return Ok(());
     }
     deposit(database, Deposit::AllFreed, 0)?;

@@ -229,6 +229,12 @@ impl Database {
 
     fn reclaim_alone(&self) -> Result<u64> {
         let mut writer = self.writer(Wait::ForEver)?;
+        let Shared { store, board, .. } = &*self.shared;
+        // The pages of a transaction that is durable, and that nobody has shown to readers, would
+        // be taken for lost ones (P4).
+        if board.is_begun() {
+            writer.repair(store, board)?;
+        }
         let (report, horizon) = self.checked(None, &writer)?;
         // What readers have that began before the history is not looked at. A damaged tree hides
         // pages.

@@ -51,12 +51,20 @@ pub fn open(path: &Path, options: Options) -> Result<Arc<Shared>> {
         false => DirectFile::open(&path, false),
     };
     let storage = Arc::new(opened.map_err(|source| open_failed(&path, "open it", source))?);
+    let writes = match options.read_only {
+        true => None,
+        false => Some(storage.of_same_open_file().map_err(|source| Error::Io {
+            path: path.clone(),
+            doing: "open it once more",
+            source,
+        })?),
+    };
     // What is no database gets no file beside it.
     recovery::newest_anchor(&*storage, &path)?;
     let joins = |commons, is_alone| {
         join(Arc::clone(&storage) as _, path.clone(), options.clone(), commons, is_alone)
     };
-    match Mapped::join(&path, joins) {
+    match Mapped::join(&path, writes, joins) {
         Err(Error::Io { source, .. }) if options.read_only && is_forbidden(&source) => {
             Lone::join(&path, |commons| join(storage, path.clone(), options.clone(), commons, true))
         }

@@ -53,7 +53,7 @@ impl Writer {
         }
         board.open(&Opened { uuid: store.uuid, current, anchor: self.anchor.sequence });
         if !is_closed && read_only {
-            board.begin_writing(current);
+            board.leave_unjudged();
         }
         Ok(())
     }

@@ -46,6 +46,11 @@ impl WriterLock {
         WriterLock { writer, is_free: Condvar::new(), user: AtomicU64::new(0) }
     }
 
+    /// True if this user has free pages at hand. Does not wait for the writers of others.
+    pub fn has_pages(&self) -> bool {
+        self.writer.lock().as_ref().is_some_and(|writer| !writer.pool.is_empty())
+    }
+
     pub fn take(shared: &Arc<Shared>, wait: Wait) -> Result<WriterGuard> {
         let lock = &shared.writer;
         let mut free = lock.writer.lock();

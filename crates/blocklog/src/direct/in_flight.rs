@@ -162,3 +162,75 @@ mod tests {
         assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));
     }
 }
+
+#[cfg(test)]
+mod death {
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    use std::path::Path;
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::record_lock::record_lock_at;
+
+    const FILE: &str = "ONEFLUSH_TEST_IN_FLIGHT";
+    const WRITE_BYTES: usize = 1 << 20;
+    const LOCK_AT: i64 = 1 << 62;
+
+    fn open(path: &Path) -> File {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        options.custom_flags(libc::O_DIRECT).open(path).unwrap()
+    }
+
+    /// Takes the lock, has all writes in flight, and dies.
+    fn die(path: &Path) {
+        let file = open(path);
+        record_lock_at(&file, libc::F_OFD_SETLK, libc::F_WRLCK, LOCK_AT).unwrap();
+        let Ok(mut ring) = IoUring::new(ENTRIES) else { return };
+        let mut blocks = AlignedBuffer::zeroed(WRITE_BYTES);
+        blocks.fill(2);
+        for n in 0..u64::from(ENTRIES) {
+            let (fd, length) = (types::Fd(file.as_raw_fd()), WRITE_BYTES as u32);
+            let write = opcode::Write::new(fd, blocks.as_ptr(), length);
+            let write = write.offset(n * u64::from(length)).build();
+            // SAFETY: the kernel keeps the memory when the process dies.
+            unsafe { ring.submission().push(&write) }.unwrap();
+        }
+        ring.submit().unwrap();
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+            .unwrap();
+    }
+
+    /// `mvbt` relies on it: nobody judges what a dead process may still be writing.
+    #[test]
+    fn locks_of_the_open_file_that_writes_are_kept_until_nothing_is_in_flight() {
+        if let Some(path) = std::env::var_os(FILE) {
+            return die(Path::new(&path));
+        }
+        let folder = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
+        let path = folder.path().join("file");
+        let file = open(&path);
+        let mut block = AlignedBuffer::zeroed(WRITE_BYTES);
+        let places: Vec<u64> = (0..u64::from(ENTRIES)).map(|n| n * WRITE_BYTES as u64).collect();
+        places.iter().for_each(|&at| file.write_all_at(&block, at).unwrap());
+        file.sync_all().unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["locks_of_the_open_file_that_writes", "--nocapture"]).env(FILE, &path);
+        child.status().unwrap();
+        let asked = || record_lock_at(&file, libc::F_OFD_GETLK, libc::F_WRLCK, LOCK_AT);
+        while asked() != Ok(libc::F_UNLCK) {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        let mut written = || {
+            let read = places.iter().map(|&at| {
+                file.read_exact_at(&mut block, at).unwrap();
+                block.to_vec()
+            });
+            read.collect::<Vec<_>>().concat()
+        };
+        let before = written();
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(before == written(), "something was written after the lock was free");
+    }
+}

@@ -98,6 +98,12 @@ impl DirectFile {
         open::existing_beside(path, database)
     }
 
+    /// Another descriptor of the same open file, for its record locks. They are kept until the
+    /// last write of a process that has died is done, which may still be in flight then.
+    pub fn of_same_open_file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     /// False where the file system refused direct I/O, or does buffered I/O in its place.
     pub fn is_direct(&self) -> bool {
         self.direct.load(Ordering::Relaxed)

@@ -25,6 +25,8 @@ const GENERATION: usize = 2;
 const CURRENT: usize = 3;
 /// The version that is being written; 0: none. A writer that died leaves it.
 const WRITING: usize = 4;
+/// Is there while a first user who may not write has judged the last transaction for itself alone.
+const UNJUDGED: u64 = u64::MAX;
 /// The last version that was given.
 const LAST: usize = 5;
 /// How many commit blocks were written since the opening.
@@ -53,6 +55,10 @@ pub const WORDS: usize = CHANGED_AT + CHANGED;
 pub const ORPHANED: &str = "other processes use it, and the file of memory that they share was \
      deleted, or they know the database by another name, or may not write beside it. Close them \
      first";
+
+/// Why nobody can open a file under a name that another file had.
+pub const REPLACED: &str = "other processes use another database that had this name, and share the \
+     file of memory beside it. Close them first";
 
 pub struct Board(Arc<dyn Commons>);
 
@@ -123,6 +129,11 @@ impl Board {
 
     fn use_slot(&self) {
         self.0.raise(HIGHEST, self.own());
+        // The user that had this number before may have written last. What it held, this one does
+        // not (P7). It does no harm if it is said of another one.
+        if self.has_written_last() {
+            self.store(WRITER, 0);
+        }
         self.show_reader(None);
     }
 
@@ -213,6 +224,16 @@ impl Board {
 
     pub fn has_writer(&self) -> bool {
         self.0.has_writer()
+    }
+
+    /// Readers may take versions of which only the first user knows what is void: it may not write
+    /// an anchor that says so (P4).
+    pub fn is_unjudged(&self) -> bool {
+        self.load(WRITING) == UNJUDGED
+    }
+
+    pub fn leave_unjudged(&self) {
+        self.store(WRITING, UNJUDGED);
     }
 
     pub fn begin_writing(&self, version: Version) {

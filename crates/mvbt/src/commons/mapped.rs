@@ -5,10 +5,11 @@
 //! | *use* | the database | shared | each user |
 //! | *use* | the database | exclusive | the first user while it opens, the last while it closes |
 //! | *door* | the memory | exclusive | who comes, or goes |
-//! | *writer* | the memory | exclusive | the user whose transaction is open |
+//! | *writer* | the database | exclusive | the user whose transaction is open |
 //! | *slot n* | the memory | exclusive | the user with this number |
 //!
-//! The kernel takes all of them away when their process ends. *use* is on the database itself: if
+//! The kernel takes all of them away when their process ends: *use* and *writer*, of the open file
+//! that writes, after the last write that was in flight. *use* is on the database itself: if
 //! somebody deletes the memory, or reaches the database by another name, the next user finds that
 //! others are there and nothing is shared, and is refused.
 
@@ -27,15 +28,15 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::futex;
 
-use super::board::{ORPHANED, SLOTS, WORDS};
+use super::board::{ORPHANED, REPLACED, SLOTS, WORDS};
 use super::{Commons, Then};
 use crate::kill_point::KillPoint;
 use crate::{Error, Result};
 
 /// Far behind the end of any database.
 pub const USE: i64 = 1 << 62;
+const WRITER: i64 = USE + 1;
 const DOOR: i64 = 0;
-const WRITER: i64 = 1;
 const SLOTS_FROM: i64 = 16;
 
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
@@ -43,6 +44,8 @@ const BYTES: usize = WORDS_BYTES + size_of::<Unlocks>();
 
 /// How long a user waits for others that come or go.
 const DOOR_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the locks of a process that has ended may be seen in part.
+const GONE_PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(1);
 /// The longest single wait for the writer's lock. A writer that has died wakes nobody.
 const WRITER_POLL: Duration = Duration::from_millis(5);
@@ -59,8 +62,10 @@ pub struct Mapped {
     memory: File,
     /// The same file, opened once more: what it is told of locks is also about this user's.
     asker: File,
-    /// A descriptor for the lock alone: those of one open file are not in each other's way.
+    /// Of the open file that writes the database. It has *use* and *writer*. Those of one open
+    /// file are not in each other's way, so each handle has its own.
     database: File,
+    writer_asker: File,
     path: PathBuf,
     slot: usize,
     pid: u32,
@@ -80,28 +85,29 @@ pub fn path_of(database: &Path) -> PathBuf {
 }
 
 impl Mapped {
-    /// Comes in. The call is told whether nobody else is there.
+    /// Comes in. The call is told whether nobody else is there. `writes`: the open file by which
+    /// this user writes. Its locks outlive a process that dies, until none of its writes is in
+    /// flight any more. So nobody judges them before that.
     pub fn join<R>(
         database: &Path,
+        writes: Option<File>,
         call: impl FnOnce(Arc<dyn Commons>, bool) -> Result<R>,
     ) -> Result<R> {
         let path = path_of(database);
+        // First: who may not write the database makes no memory, which its owner could not use.
+        let opened = || File::options().read(true).write(true).open(database);
+        let user = writes.map_or_else(opened, Ok);
+        let user = user.map_err(failed(database, "open it to lock it"))?;
+        let writer_asker = File::open(database).map_err(failed(database, "open it once more"))?;
         let memory = open_with_door(&path, database)?;
         let door = Door(&memory);
-        let user = File::options()
-            .read(true)
-            .write(true)
-            .open(database)
-            .map_err(failed(database, "open it to lock it"))?;
-        let is_alone = lock(&user, libc::F_WRLCK, USE).map_err(failed(database, "lock it"))?;
+        let is_alone = is_first(&user, &memory, database)?;
         if is_alone {
             keeps_others_out(&memory, &path).map_err(failed(&path, "try its locks"))?;
             // Written, and not only made longer. If the disk had no room for it, a store to the
             // mapping would end the process.
             memory.write_all_at(&vec![0; BYTES], 0).map_err(failed(&path, "write to it"))?;
             KillPoint::Made.reached();
-        } else if !lock(&user, libc::F_RDLCK, USE).map_err(failed(database, "lock it"))? {
-            return Err(Error::Busy { what: "another process is opening or closing it" });
         } else if memory.metadata().map_err(failed(&path, "ask for its size"))?.len() < BYTES as u64
         {
             return Err(Error::Busy { what: ORPHANED });
@@ -112,7 +118,17 @@ impl Mapped {
         let (pid, has_left) = (std::process::id(), AtomicBool::new(false));
         let asker = File::open(&path).map_err(failed(&path, "open it once more"))?;
         let (memory, path) = (clone, path.clone());
-        let mapped = Mapped { words, memory, asker, database: user, path, slot, pid, has_left };
+        let mapped = Mapped {
+            words,
+            memory,
+            asker,
+            database: user,
+            writer_asker,
+            path,
+            slot,
+            pid,
+            has_left,
+        };
         let mapped = Arc::new(mapped);
         let called = call(Arc::clone(&mapped) as Arc<dyn Commons>, is_alone).inspect_err(|_| {
             // Nobody has seen what this call made.
@@ -223,6 +239,29 @@ fn keeps_others_out(memory: &File, path: &Path) -> io::Result<()> {
     }
 }
 
+/// Takes *use*. False: others have it, and are in this memory. Memory that is left of another time
+/// has nobody in it, and that of another file, which had this name, has users that do not use this
+/// one. *door* is held.
+fn is_first(user: &File, memory: &File, database: &Path) -> Result<bool> {
+    let until = Instant::now() + GONE_PATIENCE;
+    loop {
+        let locked = |kind| lock(user, kind, USE).map_err(failed(database, "lock it"));
+        let is_alone = locked(libc::F_WRLCK)?;
+        let is_beside = !is_alone && locked(libc::F_RDLCK)?;
+        let has_users = (0..SLOTS).any(|slot| is_locked(memory, SLOTS_FROM + slot as i64));
+        if (is_alone || is_beside) && is_alone != has_users {
+            return Ok(is_alone);
+        }
+        locked(libc::F_UNLCK)?;
+        if Instant::now() >= until {
+            let what = if is_alone { REPLACED } else { ORPHANED };
+            return Err(Error::Busy { what });
+        }
+        // A process that ends gives its locks back one by one.
+        std::thread::sleep(POLL);
+    }
+}
+
 fn take_slot(memory: &File, path: &Path) -> Result<usize> {
     for slot in 0..SLOTS {
         if lock(memory, libc::F_WRLCK, SLOTS_FROM + slot as i64).map_err(failed(path, "lock it"))? {
@@ -256,6 +295,13 @@ impl Drop for Mapped {
         let is_last = may && matches!(lock(&self.database, libc::F_WRLCK, USE), Ok(true));
         if is_last && is_at(&self.memory, &self.path) {
             let _ = std::fs::remove_file(&self.path);
+        }
+        // A child of a fork that has not called `exec` yet would keep the locks.
+        if self.check_user().is_ok() {
+            let _ = lock(&self.database, libc::F_UNLCK, WRITER);
+            let _ = lock(&self.database, libc::F_UNLCK, USE);
+            let _ = lock(&self.memory, libc::F_UNLCK, SLOTS_FROM + self.slot as i64);
+            let _ = lock(&self.memory, libc::F_UNLCK, DOOR);
         }
         // SAFETY: mapped in `map`, and nobody has a reference to it any more.
         let _ = unsafe { munmap(self.words.as_ptr().cast(), BYTES) };
@@ -304,7 +350,7 @@ impl Commons for Mapped {
         let unlocks = self.unlocks();
         loop {
             let count = unlocks.count.load(SeqCst);
-            let locked = lock(&self.memory, libc::F_WRLCK, WRITER);
+            let locked = lock(&self.database, libc::F_WRLCK, WRITER);
             if locked.map_err(self.failed("lock it"))? {
                 return Ok(true);
             }
@@ -326,7 +372,7 @@ impl Commons for Mapped {
     fn unlock_writer(&self) {
         let unlocks = self.unlocks();
         // The lock of an open file can always be released.
-        let _ = lock(&self.memory, libc::F_UNLCK, WRITER);
+        let _ = lock(&self.database, libc::F_UNLCK, WRITER);
         unlocks.count.fetch_add(1, SeqCst);
         if unlocks.waiting.load(SeqCst) > 0 {
             let _ = futex::wake(&unlocks.count, futex::Flags::empty(), 1);
@@ -335,7 +381,7 @@ impl Commons for Mapped {
 
     fn has_writer(&self) -> bool {
         // An open file is not in its own way: this asks by another one.
-        is_locked(&self.asker, WRITER)
+        is_locked(&self.writer_asker, WRITER)
     }
 
     fn settle(&self, call: &mut dyn FnMut(bool) -> Result<Then>) -> Result<()> {
