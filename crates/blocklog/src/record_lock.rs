@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
@@ -15,12 +16,22 @@ pub fn record_lock_at(
     kind: libc::c_int,
     byte: i64,
 ) -> Result<libc::c_int, Errno> {
+    record_lock_in(file, command, kind, byte..byte + 1)
+}
+
+/// The same on several bytes.
+pub fn record_lock_in(
+    file: &File,
+    command: libc::c_int,
+    kind: libc::c_int,
+    bytes: Range<i64>,
+) -> Result<libc::c_int, Errno> {
     // SAFETY: all zeros is a value of this structure; `l_pid` has to be 0.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock.l_start = byte as libc::off_t;
-    lock.l_len = 1;
+    lock.l_start = bytes.start as libc::off_t;
+    lock.l_len = (bytes.end - bytes.start) as libc::off_t;
     // SAFETY: an open file, and a structure that lives during the call.
     match unsafe { libc::fcntl(file.as_raw_fd(), command, &mut lock) } {
         0 => Ok(libc::c_int::from(lock.l_type)),

@@ -19,7 +19,7 @@ use crate::{Error, PageNo, Result, TreeId, Version, payload};
 /// How long a reader waits for a writer to have written a page.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 const REREAD: Duration = Duration::from_micros(50);
-/// A writer that has died writes no more.
+/// A writer that has ended or died writes no more. Another one may begin between two looks.
 const LOOKS_WITHOUT_WRITER: u32 = 3;
 
 /// The database as it was when this began. It keeps its database alive.
@@ -45,14 +45,13 @@ impl ReadTransaction {
             if image.as_ref().is_ok_and(|image| self.finds(image)) {
                 return image;
             }
-            let is_over = !is_begun
-                || looks_without_writer == LOOKS_WITHOUT_WRITER
-                || began.elapsed() > WRITE_PATIENCE;
+            let is_over =
+                looks_without_writer == LOOKS_WITHOUT_WRITER || began.elapsed() > WRITE_PATIENCE;
             if is_over {
                 let kept = image?.active().version;
                 return Err(Error::SnapshotGone { page: no, asked: self.version, kept });
             }
-            looks_without_writer += u32::from(!board.has_writer());
+            looks_without_writer += u32::from(!is_begun || !board.has_writer());
             std::thread::sleep(REREAD);
         }
     }

@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use oneflush_blocklog::belonging::{create_beside, open_beside};
-use oneflush_blocklog::record_lock::record_lock_at;
+use oneflush_blocklog::record_lock::{record_lock_at, record_lock_in};
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::futex;
@@ -70,6 +71,8 @@ pub struct Mapped {
     slot: usize,
     pid: u32,
     has_left: AtomicBool,
+    /// *door* and *use* keep other users out, and not other threads of this one.
+    settling: Mutex<()>,
 }
 
 // SAFETY: the mapping lives as long as the value and consists of atomics.
@@ -128,6 +131,7 @@ impl Mapped {
             slot,
             pid,
             has_left,
+            settling: Mutex::default(),
         };
         let mapped = Arc::new(mapped);
         let called = call(Arc::clone(&mapped) as Arc<dyn Commons>, is_alone).inspect_err(|_| {
@@ -248,7 +252,10 @@ fn is_first(user: &File, memory: &File, database: &Path) -> Result<bool> {
         let locked = |kind| lock(user, kind, USE).map_err(failed(database, "lock it"));
         let is_alone = locked(libc::F_WRLCK)?;
         let is_beside = !is_alone && locked(libc::F_RDLCK)?;
-        let has_users = (0..SLOTS).any(|slot| is_locked(memory, SLOTS_FROM + slot as i64));
+        let slots = SLOTS_FROM..SLOTS_FROM + SLOTS as i64;
+        // This user has none yet, so the open file is not in its own way.
+        let in_use = record_lock_in(memory, libc::F_OFD_GETLK, libc::F_WRLCK, slots);
+        let has_users = in_use != Ok(libc::F_UNLCK);
         if (is_alone || is_beside) && is_alone != has_users {
             return Ok(is_alone);
         }
@@ -386,6 +393,7 @@ impl Commons for Mapped {
 
     fn settle(&self, call: &mut dyn FnMut(bool) -> Result<Then>) -> Result<()> {
         self.check_user()?;
+        let _settling = self.settling.lock();
         let until = Instant::now() + DOOR_PATIENCE;
         while !lock(&self.memory, libc::F_WRLCK, DOOR).map_err(self.failed("lock it"))? {
             if Instant::now() >= until {
