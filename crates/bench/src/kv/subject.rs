@@ -53,6 +53,8 @@ fn set(options: &mut Options, part: &str) -> Result<(), SubjectError> {
     let number = || value.parse().map_err(|_| wrong());
     match name {
         "lazy_split" => options.lazy_split = switch()?,
+        "redistribution" => options.redistribution = switch()?,
+        "lazy_collection" => options.lazy_collection = switch()?,
         "metadata_embedding" => options.metadata_embedding = switch()?,
         "page_bytes" => options.page_bytes = number()?,
         "cache_bytes" => options.cache_bytes = number()?,

@@ -338,7 +338,7 @@ mod tests {
     }
 
     fn is_to_come(mode: &str) -> bool {
-        mode.contains(":waldio") && mode.contains("+group=") || mode.contains("+redistribution=")
+        mode.contains(":waldio") && mode.contains("+group=")
     }
 
     #[test]
