@@ -7,6 +7,7 @@ use crate::db::Database;
 use crate::kill_point::KillPoint;
 use crate::transaction::WriteTransaction;
 use crate::work::Deposit;
+use crate::writer_lock::Wait;
 
 /// A close tries so often to leave no page to nobody: a deposit may itself free some.
 const DEPOSITS: usize = 3;
@@ -45,7 +46,7 @@ fn hand_over(database: &Database) -> Result<()> {
         return Ok(());
     }
     deposit(database, Deposit::AllFreed, 0)?;
-    let mut writer = database.guard()?;
+    let mut writer = database.writer(Wait::ForEver)?;
     database.shared.board.leave(&writer.pool.take_fresh());
     Ok(())
 }
@@ -53,10 +54,10 @@ fn hand_over(database: &Database) -> Result<()> {
 /// Puts free pages into their tree, until no more than so many are left that somebody may reach.
 fn deposit(database: &Database, which: Deposit, freed_max: usize) -> Result<()> {
     for _ in 0..DEPOSITS {
-        let mut txn = WriteTransaction::begin(database.guard()?, None)?;
+        let mut txn = WriteTransaction::begin(database.writer(Wait::ForEver)?, None)?;
         txn.change(|work| work.deposit(which))?;
         txn.commit()?;
-        if database.guard()?.pool.freed_count() <= freed_max {
+        if database.writer(Wait::ForEver)?.pool.freed_count() <= freed_max {
             break;
         }
     }
@@ -66,9 +67,9 @@ fn deposit(database: &Database, which: Deposit, freed_max: usize) -> Result<()> 
 /// Nobody else uses the database.
 fn end(database: &Database) -> Result<()> {
     let shared = &database.shared;
-    if database.guard()?.is_closed(&shared.board) {
+    if database.writer(Wait::ForEver)?.is_closed(&shared.board) {
         return Ok(());
     }
     deposit(database, Deposit::AllButAnchored, anchor::KEPT_MAX)?;
-    database.guard()?.close(&shared.store, &shared.board)
+    database.writer(Wait::ForEver)?.close(&shared.store, &shared.board)
 }

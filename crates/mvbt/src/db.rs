@@ -66,7 +66,8 @@ impl Database {
         joined.map(|shared| Database { shared })
     }
 
-    fn writer(&self, wait: Wait) -> Result<WriterGuard> {
+    /// The lock of writers, for what is no transaction too.
+    pub(crate) fn writer(&self, wait: Wait) -> Result<WriterGuard> {
         WriterLock::take(&self.shared, wait)
     }
 
@@ -270,10 +271,5 @@ impl Database {
             return Err(Error::Busy { what: "a transaction is open" });
         }
         closing::close(&self)
-    }
-
-    /// Another transaction of this process may be open, but none of the caller.
-    pub(crate) fn guard(&self) -> Result<WriterGuard> {
-        self.writer(Wait::ForEver)
     }
 }

@@ -29,18 +29,17 @@ impl Prepared {
     /// The second step: who begins now sees the transaction. Answers the version that is the last
     /// one now. It is an older one if the transaction has changed nothing.
     pub fn finish(mut self) -> Version {
-        let Open { mut writer, written, .. } = self.open.take().expect("it has not ended");
+        let Open { mut writer, mut written, .. } = self.open.take().expect("it has not ended");
         let shared = Arc::clone(writer.shared());
-        if written.is_nothing() {
-            writer.uncollected.clone_from(&written.uncollected);
-            writer.pool = written.publish(&shared.store);
+        let (version, used_ring) = (written.version, written.used_ring());
+        let (is_nothing, freed) = (written.is_nothing(), written.freed());
+        writer.uncollected = std::mem::take(&mut written.uncollected);
+        let (pool, changed) = written.publish(&shared.store);
+        writer.pool = pool;
+        if is_nothing {
             shared.board.end_writing();
         } else {
-            let (version, used_ring) = (written.version, written.used_ring());
-            let changed = written.changed.clone();
-            writer.garbage.note(version, written.freed());
-            writer.uncollected.clone_from(&written.uncollected);
-            writer.pool = written.publish(&shared.store);
+            writer.garbage.note(version, freed);
             shared.publish(version, &changed, used_ring);
         }
         shared.board.current()

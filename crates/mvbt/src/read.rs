@@ -9,7 +9,6 @@ use rustc_hash::FxHashMap;
 use crate::cursor::Cursor;
 use crate::history::{self, Retain};
 use crate::page::image::Image;
-use crate::page::overflow;
 use crate::search::{self, PageRef, Probe, Source, TreeRef};
 use crate::shared::Shared;
 use crate::transaction::WriteTransaction;
@@ -33,29 +32,6 @@ pub struct ReadTransaction {
 }
 
 impl ReadTransaction {
-    fn page_that_may_be_half_written(&self, no: PageNo) -> Result<Arc<Image>> {
-        let Shared { store, board, .. } = &*self.shared;
-        let (began, mut looks_without_writer) = (Instant::now(), 0);
-        loop {
-            // Asked before the page is read: a writer may end in between.
-            let is_begun = board.is_begun();
-            self.shared.catch_up()?;
-            store.forget(no);
-            let image = store.page(no);
-            if image.as_ref().is_ok_and(|image| self.finds(image)) {
-                return image;
-            }
-            let is_over =
-                looks_without_writer == LOOKS_WITHOUT_WRITER || began.elapsed() > WRITE_PATIENCE;
-            if is_over {
-                let kept = image?.active().version;
-                return Err(Error::SnapshotGone { page: no, asked: self.version, kept });
-            }
-            looks_without_writer += u32::from(!is_begun || !board.has_writer());
-            std::thread::sleep(REREAD);
-        }
-    }
-
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<ReadTransaction> {
         shared.board.check_user()?;
         let version = shared.readers.register();
@@ -180,6 +156,29 @@ impl ReadTransaction {
         }
     }
 
+    fn page_that_may_be_half_written(&self, no: PageNo) -> Result<Arc<Image>> {
+        let Shared { store, board, .. } = &*self.shared;
+        let (began, mut looks_without_writer) = (Instant::now(), 0);
+        loop {
+            // Asked before the page is read: a writer may end in between.
+            let is_begun = board.is_begun();
+            self.shared.catch_up()?;
+            store.forget(no);
+            let image = store.page(no);
+            if image.as_ref().is_ok_and(|image| self.finds(image)) {
+                return image;
+            }
+            let is_over =
+                looks_without_writer == LOOKS_WITHOUT_WRITER || began.elapsed() > WRITE_PATIENCE;
+            if is_over {
+                let kept = image?.active().version;
+                return Err(Error::SnapshotGone { page: no, asked: self.version, kept });
+            }
+            looks_without_writer += u32::from(!is_begun || !board.has_writer());
+            std::thread::sleep(REREAD);
+        }
+    }
+
     /// True if the page has what this needs, and says nothing that may not be so.
     fn finds(&self, image: &Image) -> bool {
         image.shows(self.version) || image.serves(self.version) && self.may_use_newer(image)
@@ -211,10 +210,7 @@ impl Source for ReadTransaction {
 
     /// Whoever finds the page in a cell finds it whole (P6).
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
-        let store = &self.shared.store;
-        let bytes = store.read_raw(no)?;
-        let page = overflow::decode(&bytes, no, store.uuid)?;
-        Ok((page.payload.to_vec(), page.next))
+        self.shared.store.overflow(no)
     }
 
     fn pages(&self) -> Result<u64> {

@@ -59,10 +59,10 @@ impl Shared {
     /// One who comes beside others finds that a writer has died, or that the first user may not
     /// write: the last transaction was never judged (P4).
     pub fn repair_what_the_dead_have_left(self: &Arc<Shared>) -> Result<()> {
-        let is_left = self.board.is_begun() && !self.board.has_writer();
         if self.options.read_only {
             return self.judge_for_itself();
         }
+        let is_left = self.board.is_begun() && !self.board.has_writer();
         // Who has the lock may only check the file.
         if !is_left && !self.board.is_unjudged() {
             return Ok(());
@@ -70,6 +70,23 @@ impl Shared {
         let mut writer = WriterLock::take(self, Wait::ForEver)?;
         if self.board.is_begun() {
             writer.repair(&self.store, &self.board)?;
+        }
+        Ok(())
+    }
+
+    /// One who may not write needs this only where the first user may not, either. What another
+    /// writer has left is above all versions that readers take.
+    fn judge_for_itself(self: &Arc<Shared>) -> Result<()> {
+        if !self.board.is_unjudged() {
+            return Ok(());
+        }
+        // Nobody repairs it meanwhile.
+        let _writer = WriterLock::take(self, Wait::ForEver)?;
+        if self.board.is_unjudged() {
+            let mut seen = self.seen.lock();
+            let recovered = recovery::recover(&self.store, &self.store.newest_anchor()?)?;
+            *self.store.voids.write() = recovered.anchor.voids();
+            *seen = self.board.seen();
         }
         Ok(())
     }
@@ -88,23 +105,6 @@ impl Shared {
     /// True if nothing was made void since this user has last looked.
     pub fn knows_what_is_void(&self) -> bool {
         self.seen.lock().generation == self.board.seen().generation
-    }
-
-    /// One who may not write needs this only where the first user may not, either. What another
-    /// writer has left is above all versions that readers take.
-    fn judge_for_itself(self: &Arc<Shared>) -> Result<()> {
-        if !self.board.is_unjudged() {
-            return Ok(());
-        }
-        // Nobody repairs it meanwhile.
-        let _writer = WriterLock::take(self, Wait::ForEver)?;
-        if self.board.is_unjudged() {
-            let mut seen = self.seen.lock();
-            let recovered = recovery::recover(&self.store, &self.store.newest_anchor()?)?;
-            *self.store.voids.write() = recovered.anchor.voids();
-            *seen = self.board.seen();
-        }
-        Ok(())
     }
 
     /// Says that a version of this user is durable. Its pages are in the cache.

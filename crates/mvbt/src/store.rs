@@ -76,9 +76,7 @@ impl Source for Newest<'_> {
     }
 
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
-        let bytes = self.0.read_raw(no)?;
-        let page = overflow::decode(&bytes, no, self.0.uuid)?;
-        Ok((page.payload.to_vec(), page.next))
+        self.0.overflow(no)
     }
 
     fn pages(&self) -> Result<u64> {
@@ -235,6 +233,13 @@ impl Store {
         // First the intervals: a scrub takes directories out of the file, and then an interval.
         let voids = self.voids.read().clone();
         Image::read(self.read_raw(no)?, no, self.uuid, &voids)
+    }
+
+    /// The payload of an overflow page, and the next page. They are not kept in memory.
+    pub fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
+        let bytes = self.read_raw(no)?;
+        let page = overflow::decode(&bytes, no, self.uuid)?;
+        Ok((page.payload.to_vec(), page.next))
     }
 
     /// A page that was committed a moment ago.

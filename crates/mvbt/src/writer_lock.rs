@@ -84,21 +84,21 @@ pub struct WriterGuard {
     /// None: only while it is given back.
     writer: Option<Box<Writer>>,
     /// The lock among all users is taken.
-    is_alone: bool,
+    has_turn: bool,
 }
 
 impl WriterGuard {
     fn beside_others(shared: &Arc<Shared>, writer: Box<Writer>, wait: Wait) -> Result<WriterGuard> {
         let shared = Arc::clone(shared);
-        let mut guard = WriterGuard { shared, writer: Some(writer), is_alone: false };
+        let mut guard = WriterGuard { shared, writer: Some(writer), has_turn: false };
         let until = match wait {
             Wait::ForEver => None,
             Wait::Until(end) => Some(end),
             Wait::Not => Some(Instant::now()),
         };
-        guard.is_alone = guard.shared.board.lock_writer(until)?;
+        guard.has_turn = guard.shared.board.lock_writer(until)?;
         KillPoint::Locked.reached();
-        match guard.is_alone {
+        match guard.has_turn {
             true => Ok(guard),
             false => Err(Error::Busy { what: "another process writes" }),
         }
@@ -141,7 +141,7 @@ impl DerefMut for WriterGuard {
 
 impl Drop for WriterGuard {
     fn drop(&mut self) {
-        if self.is_alone {
+        if self.has_turn {
             self.shared.board.unlock_writer();
         }
         let lock = &self.shared.writer;

@@ -18,7 +18,7 @@ use crate::{PageNo, Result, Version};
 pub struct Written {
     pub version: Version,
     /// All pages that were written.
-    pub changed: Vec<PageNo>,
+    changed: Vec<PageNo>,
     /// Pages to be collected by the next one.
     pub uncollected: BTreeSet<PageNo>,
     pool: Pool,
@@ -34,8 +34,8 @@ enum Pages {
     None,
     /// One page, and no commit block (I9).
     Single,
-    /// The pages that the commit block lists.
-    Several(Vec<PageNo>),
+    /// Several, and a commit block.
+    Several,
 }
 
 impl Written {
@@ -44,7 +44,7 @@ impl Written {
     }
 
     pub fn used_ring(&self) -> bool {
-        matches!(self.pages, Pages::Several(_))
+        matches!(self.pages, Pages::Several)
     }
 
     /// How many pages it has freed.
@@ -53,15 +53,19 @@ impl Written {
     }
 
     /// Puts what was written into the cache, for those who begin now. Answers the pool of the next
-    /// transaction.
-    pub fn publish(self, store: &Store) -> Pool {
+    /// transaction, and which pages have changed.
+    pub fn publish(self, store: &Store) -> (Pool, Vec<PageNo>) {
         self.overflow.iter().for_each(|&no| store.forget(no));
         self.images.into_iter().for_each(|image| store.keep(image));
-        match self.pages {
+        let pool = match self.pages {
             Pages::None => self.pool,
             Pages::Single => self.pool.after_commit(self.version, None),
-            Pages::Several(listed) => self.pool.after_commit(self.version, Some(listed)),
-        }
+            Pages::Several => {
+                let listed = if lists(self.changed.len()) { &self.changed[..] } else { &[] };
+                self.pool.after_commit(self.version, Some(listed))
+            }
+        };
+        (pool, self.changed)
     }
 
     /// After this the version can be made void: each of its directories is *multi* (I20).
@@ -72,6 +76,11 @@ impl Written {
         }
         store.write_page_durable(image.no, &image.as_multi(store.uuid))
     }
+}
+
+/// True if a commit block has room for so many pages. Else it lists none (I11).
+fn lists(pages: usize) -> bool {
+    pages <= PAGES_MAX
 }
 
 /// Pages as they are to be written, and the checksums of their directories.
@@ -121,8 +130,8 @@ impl Work {
             }
             Pages::Single
         } else {
-            let listed = self.write_several(&finished, all, ring)?;
-            Pages::Several(listed)
+            self.write_several(&finished, all, ring)?;
+            Pages::Several
         };
         let overflow = finished.overflow;
         let voids = self.store.voids.read();
@@ -138,15 +147,15 @@ impl Work {
         Ok(Written { version, changed, uncollected, pool, pages, images, overflow })
     }
 
-    /// Writes pages and commit block, and flushes. Answers which pages the block lists.
+    /// Writes pages and commit block, and flushes.
     fn write_several(
         &self,
         finished: &Finished,
         all: BTreeMap<PageNo, Expected>,
         ring: u64,
-    ) -> Result<Vec<PageNo>> {
+    ) -> Result<()> {
         let Finished { fresh, pages: in_place, .. } = finished;
-        let is_large = all.len() > PAGES_MAX;
+        let is_large = !lists(all.len());
         let mut together = vec![fresh, in_place];
         if self.leads_to_fresh {
             self.store.write_pages(fresh)?;
@@ -164,10 +173,7 @@ impl Work {
         let block = CommitBlock { version: self.version, pages };
         self.store.write_all(together, Some((&block, ring)))?;
         KillPoint::Listed.reached();
-        if !mutant::is(Mutant::CommitUnflushed) {
-            self.store.flush()?;
-        }
-        Ok(block.pages.into_iter().map(|(no, _)| no).collect())
+        if mutant::is(Mutant::CommitUnflushed) { Ok(()) } else { self.store.flush() }
     }
 
     fn finish(&mut self, is_multi: bool) -> Finished {

@@ -326,14 +326,7 @@ impl Source for Work {
     }
 
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)> {
-        let read;
-        let bytes = match self.raw.get(&no) {
-            Some((bytes, _)) => bytes,
-            None => {
-                read = self.store.read_raw(no)?;
-                &read
-            }
-        };
+        let Some((bytes, _)) = self.raw.get(&no) else { return self.store.overflow(no) };
         let page = overflow::decode(bytes, no, self.store.uuid)?;
         Ok((page.payload.to_vec(), page.next))
     }

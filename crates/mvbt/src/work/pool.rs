@@ -162,9 +162,9 @@ impl Pool {
 
     /// The pool of the next transaction, after this one is durable. `listed`: the pages of its
     /// commit block.
-    pub fn after_commit(mut self, version: Version, listed: Option<Vec<PageNo>>) -> Pool {
+    pub fn after_commit(mut self, version: Version, listed: Option<&[PageNo]>) -> Pool {
         if let Some(listed) = listed.filter(|_| !mutant::is(Mutant::HeldReused)) {
-            self.held = Arc::new(listed.into_iter().collect());
+            self.held = Arc::new(listed.iter().copied().collect());
         }
         let pages = std::mem::take(&mut self.freed_now);
         self.put_freed(version, pages);
