@@ -41,6 +41,29 @@ pub fn open_beside(path: &Path, database: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a file that several processes make and remove, or makes it. The caller finds out by a lock
+/// whether it still has its name ([`is_at`]).
+pub fn open_or_create_beside(path: &Path, database: &Path) -> io::Result<File> {
+    loop {
+        match open_beside(path, database) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match create_beside(path, database) {
+            // Another process has made it meanwhile, and may remove it again before it is opened.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created,
+        }
+    }
+}
+
+/// True if this open file is the one that has this name.
+pub fn is_at(file: &File, path: impl AsRef<Path>) -> bool {
+    let there = stat(path.as_ref()).map(|stat| (stat.st_dev, stat.st_ino));
+    let ours = fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
+    there.is_ok() && there == ours
+}
+
 /// Gives an open file the database's owner, group and mode, as far as this process may. The umask
 /// does not count.
 pub fn hand_over(file: &File, database: &Path) {

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use oneflush_blocklog::{DirectFile, Storage, Uuid};
 
 use crate::anchor::Anchor;
-use crate::commons::Commons;
 use crate::commons::board::{Board, ORPHANED, Seen};
-use crate::commons::lone::Lone;
 use crate::commons::mapped::Mapped;
+use crate::commons::{Commons, lone};
 use crate::layout::{self, BLOCK_BYTES};
 use crate::options::Options;
 use crate::page::draft::Draft;
@@ -66,7 +65,7 @@ pub fn open(path: &Path, options: Options) -> Result<Arc<Shared>> {
     };
     match Mapped::join(&path, writes, joins) {
         Err(Error::Io { source, .. }) if options.read_only && is_forbidden(&source) => {
-            Lone::join(&path, |commons| join(storage, path.clone(), options.clone(), commons, true))
+            lone::join(&path, |commons| join(storage, path.clone(), options.clone(), commons, true))
         }
         joined => joined,
     }

@@ -15,14 +15,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use oneflush_blocklog::belonging::{create_beside, open_beside};
+use oneflush_blocklog::belonging::{is_at, open_or_create_beside};
 use oneflush_blocklog::record_lock::{record_lock_at, record_lock_in};
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -195,7 +195,7 @@ fn is_locked(asker: &File, byte: i64) -> bool {
 fn open_with_door(path: &Path, database: &Path) -> Result<File> {
     let until = Instant::now() + DOOR_PATIENCE;
     loop {
-        let file = open_or_create(path, database).map_err(failed(path, "open it"))?;
+        let file = open_or_create_beside(path, database).map_err(failed(path, "open it"))?;
         let locked = lock(&file, libc::F_WRLCK, DOOR).map_err(failed(path, "lock it"))?;
         // The last user may have deleted it meanwhile.
         if locked && is_at(&file, path) {
@@ -208,27 +208,6 @@ fn open_with_door(path: &Path, database: &Path) -> Result<File> {
             std::thread::sleep(POLL);
         }
     }
-}
-
-fn open_or_create(path: &Path, database: &Path) -> io::Result<File> {
-    loop {
-        match open_beside(path, database) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            opened => return opened,
-        }
-        match create_beside(path, database) {
-            // Another process has made it meanwhile, and may delete it again before it is opened.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            created => return created,
-        }
-    }
-}
-
-/// True if this open file is the one that has this name.
-fn is_at(file: &File, path: &Path) -> bool {
-    let ours = file.metadata().map(|at| (at.dev(), at.ino()));
-    let there = std::fs::metadata(path).map(|at| (at.dev(), at.ino()));
-    ours.is_ok() && ours.ok() == there.ok()
 }
 
 /// A file system may grant a lock to everybody. This open file has *door*.

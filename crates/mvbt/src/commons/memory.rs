@@ -1,5 +1,6 @@
 //! Users of one storage in one process.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Instant;
@@ -33,6 +34,8 @@ pub struct Member {
     memory: Arc<Memory>,
     slot: usize,
     has_left: AtomicBool,
+    /// Open as long as the user is there, for the locks that it has.
+    _file: Option<File>,
 }
 
 impl Memory {
@@ -50,6 +53,15 @@ impl Memory {
         self: &Arc<Memory>,
         call: impl FnOnce(Arc<dyn Commons>, bool) -> Result<R>,
     ) -> Result<R> {
+        self.join_with(None, call)
+    }
+
+    /// The same, with a file that is open as long as this user is there.
+    pub(super) fn join_with<R>(
+        self: &Arc<Memory>,
+        file: Option<File>,
+        call: impl FnOnce(Arc<dyn Commons>, bool) -> Result<R>,
+    ) -> Result<R> {
         let _door = self.door.lock();
         let (slot, is_alone) = {
             let mut state = self.state.lock();
@@ -62,10 +74,8 @@ impl Memory {
         if is_alone {
             self.words.iter().for_each(|word| word.store(0, SeqCst));
         }
-        call(
-            Arc::new(Member { memory: Arc::clone(self), slot, has_left: AtomicBool::new(false) }),
-            is_alone,
-        )
+        let (memory, has_left) = (Arc::clone(self), AtomicBool::new(false));
+        call(Arc::new(Member { memory, slot, has_left, _file: file }), is_alone)
     }
 }
 

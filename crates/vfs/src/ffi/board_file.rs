@@ -25,7 +25,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use oneflush_blocklog::belonging::{create_beside, open_beside};
+use oneflush_blocklog::belonging::{is_at, open_beside, open_or_create_beside};
 use oneflush_blocklog::record_lock::record_lock_at;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -103,7 +103,8 @@ impl BoardFile {
         let path = board_path(database);
         let deadline = Instant::now() + patience;
         loop {
-            let file = OwnFile::open(|| open_or_create(Path::new(&path), Path::new(database)))?;
+            let file =
+                OwnFile::open(|| open_or_create_beside(Path::new(&path), Path::new(database)))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 // The process that had the lock before may have removed the file.
                 Ok(()) if is_at(&file, &path) => {
@@ -193,21 +194,6 @@ impl BoardFile {
     }
 }
 
-/// The caller finds out by the lock whether it is still the board.
-fn open_or_create(path: &Path, database: &Path) -> io::Result<File> {
-    loop {
-        match open_beside(path, database) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            opened => return opened,
-        }
-        match create_beside(path, database) {
-            // Another process has made it meanwhile, and may remove it again before it is opened.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            created => return created,
-        }
-    }
-}
-
 impl Drop for BoardFile {
     fn drop(&mut self) {
         // SAFETY: mapped in `map`, and nobody has a reference to it any more.
@@ -242,13 +228,6 @@ pub fn try_map(file: &File) -> io::Result<()> {
     // SAFETY: mapped above, and nobody has a reference to it.
     let _ = unsafe { munmap(words.as_ptr().cast(), BYTES) };
     Ok(())
-}
-
-/// True if this open file is the one that has this name.
-pub fn is_at(file: &File, path: &str) -> bool {
-    let there = rustix::fs::stat(path).map(|stat| (stat.st_dev, stat.st_ino));
-    let ours = rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
-    there.is_ok() && there == ours
 }
 
 /// True if somebody has *shown* by another open file of this log.
@@ -479,7 +458,7 @@ mod tests {
                 }
             });
             let opened = (0..30_000).find_map(|_| {
-                let opened = open_or_create(&path, &database);
+                let opened = open_or_create_beside(&path, &database);
                 let _ = std::fs::remove_file(&path);
                 opened.err()
             });

@@ -16,11 +16,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use oneflush_blocklog::DirectFile;
+use oneflush_blocklog::belonging::is_at;
 use oneflush_blocklog::record_lock::record_lock_at;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::board_file::{is_at, is_shown};
+use super::board_file::is_shown;
 use super::board_place::{FRAMES, Unfit};
 use crate::config::StrategyKind;
 use crate::kill_point::KillPoint;
