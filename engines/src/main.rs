@@ -1,5 +1,5 @@
-//! Oneflush's multi-version B-tree beside engines of others: what a durable insert costs at the
-//! device, how fast rows are read, and how much space they take.
+//! Oneflush's multi-version B-tree beside engines of others. It tells what a durable insert costs
+//! at the device, how fast rows are read, and how much space they take.
 //!
 //! ```text
 //! engine/ (one file each) ── oneflush_bench::kv ── measure.rs ── report.rs ──▶ markdown

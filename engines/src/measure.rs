@@ -129,7 +129,7 @@ fn batches(
     let begun = std::time::Instant::now();
     for from in (0..rows).step_by(BATCH_ROWS as usize) {
         if interrupt::requested() {
-            return Err("interrupted; nothing was left behind".into());
+            return Err(KvError::Interrupted.into());
         }
         let put = |row| Change::Put(Keys::Random.of(order(row)));
         let changes: Vec<Change> = (from..(from + BATCH_ROWS).min(rows)).map(put).collect();
@@ -145,7 +145,7 @@ fn steps(store: &mut dyn Store, mut steps: Steps, count: u64) -> Result<f64, Sto
     let mut counting = Counting::new(store);
     while counting.transactions < count {
         if interrupt::requested() {
-            return Err("interrupted; nothing was left behind".into());
+            return Err(KvError::Interrupted.into());
         }
         counting.step(store, &mut steps)?;
     }

@@ -5,7 +5,6 @@ mod error;
 mod facts;
 mod plan;
 mod rewrite;
-mod watch;
 
 use std::path::{Path, PathBuf};
 

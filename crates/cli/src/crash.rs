@@ -17,8 +17,8 @@ use clap::{Args, builder::PossibleValuesParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
 use oneflush_crashlab::{
-    Case, Journal, Plan, Progress, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Watch,
-    Workload, mvbt,
+    Case, Crash, Journal, Plan, Progress, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous,
+    Watch, Workload, mvbt,
 };
 use oneflush_vfs::StrategyKind;
 use serde::Serialize;
@@ -172,25 +172,27 @@ fn replay(file: &Path, as_json: bool) -> Result<(), Failure> {
         return of_mvbt::replay(&case, as_json);
     }
     let case: Case = serde_json::from_slice(&recorded).map_err(|error| bad(&error))?;
-    let verdict = case.replay();
-    let mut text;
-    if as_json {
-        text = format!(
+    let Case { setting, script, .. } = &case;
+    let words = format!("{setting}; workload {}\n{}", script.workload, text::crashes(&case));
+    retell(case.replay(), &case.message, &case.crashes, words, as_json)
+}
+
+/// A case that has run again. `verdict`: what is still wrong. `words` says what the case is.
+fn retell(
+    verdict: Option<String>,
+    recorded: &str,
+    crashes: &[Crash],
+    words: String,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let printed = output::print(&match &verdict {
+        _ if as_json => format!(
             "{}\n",
-            json!({ "violation": verdict, "recorded": case.message, "crashes": case.crashes })
-        );
-    } else {
-        text = format!(
-            "{}; workload {}\n{}",
-            case.setting,
-            case.script.workload,
-            text::crashes(&case)
-        );
-        if verdict.is_none() {
-            text += &format!("nothing is wrong any more (it was: {})\n", case.message);
-        }
-    }
-    let printed = output::print(&text);
+            json!({ "violation": verdict, "recorded": recorded, "crashes": crashes })
+        ),
+        None => format!("{words}nothing is wrong any more (it was: {recorded})\n"),
+        Some(_) => words,
+    });
     verdict.map_or(printed, |message| Err(Failure::failed(message)))
 }
 
@@ -267,25 +269,19 @@ fn simulate(options: &Options) -> Result<(), Failure> {
         jobs: options.jobs.into(),
     };
     let report = watched(plan.states, |watch| oneflush_crashlab::run(&plan, watch))?;
-    let saved = report.violation.as_deref().map(|case| {
-        let name = format!("crash-{}-{:x}.json", case.script.workload, case.script.seed);
-        save(case, &case.message, &name, options)
-    });
-    let saved = saved.transpose()?;
-    // What was found is said even where the result cannot be printed.
-    let printed = output::print(&match &report.violation {
-        _ if options.json => format!("{}\n", as_json(&plan, &report, saved.as_deref())),
-        None => text::table(&plan.setting, plan.seed, &report),
-        Some(case) => format!(
-            "{}\nviolation: workload {}, seed {}\n{}",
-            text::table(&plan.setting, plan.seed, &report),
+    let told = |case: &Case| Told {
+        message: case.message.clone(),
+        file: format!("crash-{}-{:x}.json", case.script.workload, case.script.seed),
+        words: format!(
+            "workload {}, seed {}\n{}",
             case.script.workload,
             case.script.seed,
             text::crashes(case)
         ),
-    });
-    let found = report.violation.as_deref().map(|case| &case.message[..]).zip(saved.as_deref());
-    ended(printed, report.interrupted, found, || command(&plan, all))
+    };
+    let table = text::table(&plan.setting, plan.seed, &report);
+    let json = |saved: Option<&Path>| as_json(&plan, &report, saved);
+    conclude(options, &report, table, told, json, || command(&plan, all))
 }
 
 /// Shows how far a run is, and ends it after Ctrl-C.
@@ -303,21 +299,50 @@ fn watched<C>(
     Ok(report)
 }
 
-/// How the command ends. `found`: what is wrong, and the file of the case. `command` repeats the
-/// run.
-fn ended(
-    printed: Result<(), Failure>,
-    interrupted: bool,
-    found: Option<(&str, &Path)>,
+/// What is said of a failing case.
+struct Told {
+    message: String,
+    /// Its file's name.
+    file: String,
+    /// What the case is.
+    words: String,
+}
+
+/// Saves a failing case, prints the result, and ends the command. `command` repeats the run.
+fn conclude<C: Serialize>(
+    options: &Options,
+    report: &Report<C>,
+    table: String,
+    told: impl FnOnce(&C) -> Told,
+    json: impl FnOnce(Option<&Path>) -> serde_json::Value,
     command: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
+    let found = match report.violation.as_deref() {
+        Some(case) => {
+            let told = told(case);
+            let saved = save(case, &told, &options.out)?;
+            Some((told, saved))
+        }
+        None => None,
+    };
+    // What was found is said even where the result cannot be printed.
+    let printed = output::print(&match &found {
+        _ if options.json => {
+            format!("{}\n", json(found.as_ref().map(|(_, saved)| saved.as_path())))
+        }
+        None => table,
+        Some((told, _)) => format!("{table}\nviolation: {}", told.words),
+    });
     match found {
-        Some((message, saved)) => Err(Failure::failed(format!(
-            "{message}\n  this case alone: oneflush crash --replay {}\n  the whole run:   {}",
+        Some((told, saved)) => Err(Failure::failed(format!(
+            "{}\n  this case alone: oneflush crash --replay {}\n  the whole run:   {}",
+            told.message,
             saved.display(),
             command()
         ))),
-        None if interrupted => Err(Failure::failed("interrupted before all states were examined")),
+        None if report.interrupted => {
+            Err(Failure::failed("interrupted before all states were examined"))
+        }
         None => printed,
     }
 }
@@ -347,17 +372,13 @@ fn command(plan: &Plan, all_workloads: bool) -> String {
     line
 }
 
-fn save(
-    case: &impl Serialize,
-    message: &str,
-    name: &str,
-    options: &Options,
-) -> Result<PathBuf, Failure> {
-    let path = options.out.join(name);
+fn save(case: &impl Serialize, told: &Told, out: &Path) -> Result<PathBuf, Failure> {
+    let path = out.join(&told.file);
     let write = || std::fs::write(&path, serde_json::to_vec(case)?);
     write().map_err(|error| {
         Failure::failed(format!(
-            "{message}\n  and it could not be saved: --out: {}: {error}",
+            "{}\n  and it could not be saved: --out: {}: {error}",
+            told.message,
             path.display()
         ))
     })?;
@@ -379,7 +400,7 @@ fn as_json(plan: &Plan, report: &Report, saved: Option<&Path>) -> serde_json::Va
             "seed": case.script.seed,
             "cell": case.cell,
             "crashes": case.crashes,
-            "replay": saved,
+            "replay": saved.map(Path::to_string_lossy),
         })),
     })
 }

@@ -26,6 +26,7 @@ mod top;
 mod trace;
 mod trial;
 mod uri;
+mod watch;
 mod worker;
 
 use std::error::Error;

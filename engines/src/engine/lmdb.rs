@@ -7,7 +7,7 @@ use heed::types::Bytes;
 use heed::{Database, Env, EnvOpenOptions};
 use oneflush_bench::kv::{Change, Engine, Store, StoreError};
 
-use super::bytes_of;
+use super::{bytes_of, copied};
 
 /// The file never grows beyond this. It takes no space before.
 const MAP_BYTES: usize = 8 << 30;
@@ -85,9 +85,4 @@ impl Store for Open {
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         Ok(())
     }
-}
-
-/// The other engines hand out copies, too; without one the value would not even be read.
-fn copied(value: &[u8]) -> usize {
-    std::hint::black_box(value.to_vec()).len()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use oneflush_bench::kv::{Change, Engine, Store, StoreError};
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::MEMORY_BYTES;
+use super::{MEMORY_BYTES, copied};
 
 const ROWS: TableDefinition<u64, &[u8]> = TableDefinition::new("rows");
 
@@ -57,14 +57,14 @@ impl Store for Open {
 
     fn get(&mut self, key: u64) -> Result<Option<usize>, StoreError> {
         let rows = self.database.begin_read()?.open_table(ROWS)?;
-        Ok(rows.get(key)?.map(|value| std::hint::black_box(value.value().to_vec()).len()))
+        Ok(rows.get(key)?.map(|value| copied(value.value())))
     }
 
     fn scan(&mut self) -> Result<u64, StoreError> {
         let rows = self.database.begin_read()?.open_table(ROWS)?;
         let mut count = 0;
         for row in rows.iter()? {
-            std::hint::black_box(row?.1.value().to_vec());
+            copied(row?.1.value());
             count += 1;
         }
         Ok(count)

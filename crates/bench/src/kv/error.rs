@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::Engine;
 use crate::floor::FloorError;
 use crate::observe::ObserveError;
 use crate::place::PlaceError;
@@ -25,4 +26,14 @@ pub enum KvError {
     Floor(#[from] FloorError),
     #[error("interrupted; nothing was left behind")]
     Interrupted,
+}
+
+impl KvError {
+    pub fn store(engine: &dyn Engine, source: StoreError) -> KvError {
+        KvError::Store { subject: engine.name(), source }
+    }
+
+    pub fn files(engine: &dyn Engine, source: io::Error) -> KvError {
+        KvError::Files { subject: engine.name(), source }
+    }
 }

@@ -29,11 +29,15 @@ pub fn recoveries(
     openings: u64,
     place: &Path,
 ) -> Result<Vec<SliceResult>, KvError> {
+    let Task::Recover { committed, inserts, until } = work.task else {
+        let what = "this work has no crash".to_owned();
+        return Err(KvError::Wrong { subject: work.describe(), what });
+    };
     let crashes: Vec<Crash<'_>> = (0..engines.len())
         .map(|at| {
             let directory = |name: &str| place.join(format!("{name}{at}"));
             let (image, opened) = (directory("image"), directory("opened"));
-            Crash { engine: engines[at], work, image, opened }
+            Crash { engine: engines[at], work, committed, inserts, until, image, opened }
         })
         .collect();
     for crash in &crashes {
@@ -64,6 +68,10 @@ pub fn recoveries(
 struct Crash<'a> {
     engine: &'a dyn Crashes,
     work: Work,
+    /// Of the work's task.
+    committed: u64,
+    inserts: u64,
+    until: Until,
     /// What the crash left.
     image: PathBuf,
     /// A copy of it, which is opened.
@@ -72,11 +80,11 @@ struct Crash<'a> {
 
 impl Crash<'_> {
     fn files(&self, source: io::Error) -> KvError {
-        KvError::Files { subject: self.engine.name(), source }
+        KvError::files(self.engine, source)
     }
 
     fn failed(&self, source: StoreError) -> KvError {
-        KvError::Store { subject: self.engine.name(), source }
+        KvError::store(self.engine, source)
     }
 
     fn happen(&self, made: &Path) -> Result<(), KvError> {
@@ -108,9 +116,7 @@ impl Crash<'_> {
     }
 
     fn crash(&self, made: &Path, image: &Path) -> Result<(), StoreError> {
-        let Task::Recover { committed, inserts, .. } = self.work.task else {
-            return Err("this work has no crash".into());
-        };
+        let Crash { committed, inserts, .. } = *self;
         let mut steps = self.work.steps();
         let value = steps.value();
         let mut prepare = |store: &mut dyn Store| -> Result<(), StoreError> {
@@ -132,10 +138,7 @@ impl Crash<'_> {
 
     /// How long it takes, in ns.
     fn open(&self, directory: &Path, number: u64) -> Result<u64, StoreError> {
-        let Task::Recover { committed, inserts, until } = self.work.task else {
-            return Err("this work has no crash".into());
-        };
-        let Work { rows, keys, .. } = self.work;
+        let Crash { work: Work { rows, keys, .. }, committed, inserts, until, .. } = *self;
         let new = rows + committed;
         let begun_ns = clock::now_ns();
         let mut store = self.engine.open(directory)?;

@@ -37,13 +37,9 @@ pub struct Measured {
 
 impl Slice<'_> {
     pub fn measure(self) -> Result<Measured, KvError> {
-        let name = self.engine.name();
-        let files = |source| KvError::Files { subject: name.clone(), source };
-        let failed = |source| KvError::Store { subject: name.clone(), source };
+        let files = |source| KvError::files(self.engine, source);
         let directory = self.place.join("store");
-        fs::create_dir(&directory).map_err(files)?;
-        let mut store = self.engine.create(&directory).map_err(failed)?;
-        self.work.fill(&mut *store).and_then(|()| store.settle()).map_err(failed)?;
+        let mut store = filled(self.engine, self.work, &directory)?;
         sync(self.place).map_err(files)?;
 
         let mut observer = self.observer;
@@ -54,7 +50,9 @@ impl Slice<'_> {
             if interrupt::requested() {
                 return Err(KvError::Interrupted);
             }
-            counting.step(&mut *store, &mut steps).map_err(failed)?;
+            counting
+                .step(&mut *store, &mut steps)
+                .map_err(|source| KvError::store(self.engine, source))?;
         }
         let mut measured = counting.finish(&*store);
         sync(self.place).map_err(files)?;
@@ -65,6 +63,21 @@ impl Slice<'_> {
         fs::remove_dir_all(&directory).map_err(files)?;
         Ok(measured)
     }
+}
+
+/// A new store, and what is in it before anything counts.
+pub fn filled(
+    engine: &dyn Engine,
+    work: Work,
+    directory: &Path,
+) -> Result<Box<dyn Store>, KvError> {
+    fs::create_dir(directory).map_err(|source| KvError::files(engine, source))?;
+    let made = engine.create(directory).and_then(|mut store| {
+        work.fill(&mut *store)?;
+        store.settle()?;
+        Ok(store)
+    });
+    made.map_err(|source| KvError::store(engine, source))
 }
 
 fn classes(engine: &dyn Engine, directory: &Path) -> Vec<(PathBuf, Class)> {
@@ -94,7 +107,10 @@ impl Counting {
     pub fn step(&mut self, store: &mut dyn Store, steps: &mut Steps) -> Result<(), StoreError> {
         let value = steps.value();
         let step = steps.take();
-        let (begun_ns, cpu_ns) = (clock::now_ns(), clock::process_cpu_ns());
+        // Outside the time: the processor's clock is a call of the kernel, and takes a good part of
+        // what a read from memory does.
+        let cpu_ns = clock::process_cpu_ns();
+        let begun_ns = clock::now_ns();
         let rows = match step {
             Step::Commit(changes) => store.commit(&changes, &value).map(|()| 1)?,
             Step::Get(key) => match store.get(key)? {

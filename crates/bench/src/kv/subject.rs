@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use oneflush_mvbt::Options;
 
+use super::Crashes;
 use super::mvbt::Mvbt;
 use super::sqlite::Sqlite;
-use super::{Crashes, Engine};
 use crate::mode::{Mode, ModeError};
 
 pub enum Subject {
@@ -65,29 +65,19 @@ fn set(options: &mut Options, part: &str) -> Result<(), SubjectError> {
 
 impl Subject {
     /// `memory`: for pages, of each the same; none: the default of each.
-    pub fn engine(self, word: &str, memory: Option<u64>) -> Box<dyn Engine> {
+    pub fn engine(self, word: &str, memory: Option<u64>) -> Box<dyn Crashes> {
         match self {
-            Subject::Mvbt(options) => Box::new(mvbt(options, word, memory)),
+            Subject::Mvbt(mut options) => {
+                if let Some(bytes) = memory {
+                    options.cache_bytes = bytes as usize;
+                    // Tables are filled by large transactions.
+                    options.spill_bytes = bytes as usize;
+                }
+                Box::new(Mvbt { name: word.to_owned(), options })
+            }
             Subject::Sqlite(mode) => Box::new(Sqlite { mode, cache_bytes: memory }),
         }
     }
-
-    /// One whose crashes can be made.
-    pub fn crashes(self, word: &str) -> Box<dyn Crashes> {
-        match self {
-            Subject::Mvbt(options) => Box::new(mvbt(options, word, None)),
-            Subject::Sqlite(mode) => Box::new(Sqlite { mode, cache_bytes: None }),
-        }
-    }
-}
-
-fn mvbt(mut options: Options, word: &str, memory: Option<u64>) -> Mvbt {
-    if let Some(bytes) = memory {
-        options.cache_bytes = bytes as usize;
-        // Tables are filled by large transactions.
-        options.spill_bytes = bytes as usize;
-    }
-    Mvbt { name: word.to_owned(), options }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::slice::{Counting, Measured, sync};
+use super::slice::{Counting, Measured, filled, sync};
 use super::work::{Steps, Work};
 use super::{Engine, KvError, Store};
 use crate::floor::{Floor, FloorFile};
@@ -30,12 +30,7 @@ pub fn in_turns(
     let mut floor = FloorFile::new(place)?;
     let mut members = Vec::new();
     for (at, &engine) in engines.iter().enumerate() {
-        let failed = |source| KvError::Store { subject: engine.name(), source };
-        let directory = place.join(format!("store{at}"));
-        fs::create_dir(&directory)
-            .map_err(|source| KvError::Files { subject: engine.name(), source })?;
-        let mut store = engine.create(&directory).map_err(failed)?;
-        work.fill(&mut *store).and_then(|()| store.settle()).map_err(failed)?;
+        let store = filled(engine, work, &place.join(format!("store{at}")))?;
         let counting = Counting::new(&*store);
         members.push(Member { engine, store, steps: work.steps(), counting });
     }
@@ -59,7 +54,7 @@ pub fn in_turns(
         results.push(counting.finish(&*store));
         drop(store);
         fs::remove_dir_all(place.join(format!("store{at}")))
-            .map_err(|source| KvError::Files { subject: engine.name(), source })?;
+            .map_err(|source| KvError::files(engine, source))?;
     }
     Ok((floor.finish(), results))
 }
@@ -69,7 +64,7 @@ impl Member<'_> {
         for _ in 0..TURN {
             self.counting
                 .step(&mut *self.store, &mut self.steps)
-                .map_err(|source| KvError::Store { subject: self.engine.name(), source })?;
+                .map_err(|source| KvError::store(self.engine, source))?;
         }
         Ok(())
     }

@@ -6,7 +6,8 @@
 
 mod claims;
 
-use super::{Column, Experiment, Figure, How, Ours, Paper, Row, Sheet, Work};
+use super::short::{column, compared, row};
+use super::{Experiment, Figure, How, Paper, Row, Sheet, Work};
 use crate::kv::{self, Keys, Task, Until};
 
 pub const LSMVBT: Paper = Paper {
@@ -154,22 +155,19 @@ const EXPERIMENTS: [Experiment; 34] = [
     },
 ];
 
-const fn column(head: &'static str, experiment: &'static str, figure: Figure) -> Column {
-    Column { head, experiment, figure, ratio_to: None }
-}
-
-/// With its ratio to the control in the same experiment.
-const fn compared(head: &'static str, experiment: &'static str, figure: Figure) -> Column {
-    Column { head, experiment, figure, ratio_to: Some(experiment) }
-}
-
-const fn row(label: &'static str, theirs: &'static [Option<f64>], mode: &'static str) -> Row {
-    Row { label, theirs, ours: Ours::Mode(mode) }
-}
-
 const TWO_ROWS: [Row; 2] = [row("LS-MVBT", &[], OURS), row("WAL", &[], WAL)];
 const THREE_ROWS: [Row; 3] =
     [row("LS-MVBT", &[], OURS), row("WAL", &[], WAL), row("TRUNCATE", &[], TRUNCATE)];
+
+/// Of Fig. 6(b).
+const PAGE_ROWS: [Row; 2] = [row("LS-MVBT", &[Some(1.0)], OURS), row("WAL", &[Some(3.0)], WAL)];
+
+/// Of Fig. 10.
+const RECOVERY_ROWS: [Row; 3] = [
+    row("LS-MVBT", &[Some(1.0)], OURS),
+    row("WAL", &[Some(4.5)], WAL),
+    row("TRUNCATE", &[Some(3.9)], TRUNCATE),
+];
 
 /// Of Fig. 12; updates and deletes are in its picture alone.
 const BARS: [Row; 7] = [
@@ -194,7 +192,7 @@ const SHEETS: [Sheet; 17] = [
             column("1,000,000", "rising-1000000", Figure::Pages),
         ],
         control: WAL,
-        rows: &[row("LS-MVBT", &[Some(1.0)], OURS), row("WAL", &[Some(3.0)], WAL)],
+        rows: &PAGE_ROWS,
     },
     Sheet {
         source: "Fig. 6(b), random keys",
@@ -207,7 +205,7 @@ const SHEETS: [Sheet; 17] = [
             column("1,000,000", "random-1000000", Figure::Pages),
         ],
         control: WAL,
-        rows: &[row("LS-MVBT", &[Some(1.0)], OURS), row("WAL", &[Some(3.0)], WAL)],
+        rows: &PAGE_ROWS,
     },
     Sheet {
         source: "Goal, rising keys at the device",
@@ -284,11 +282,7 @@ const SHEETS: [Sheet; 17] = [
             column("2560", "crash-2560", Figure::MedianMillis),
         ],
         control: WAL,
-        rows: &[
-            row("LS-MVBT", &[Some(1.0)], OURS),
-            row("WAL", &[Some(4.5)], WAL),
-            row("TRUNCATE", &[Some(3.9)], TRUNCATE),
-        ],
+        rows: &RECOVERY_ROWS,
     },
     Sheet {
         source: "Fig. 10, 500 commits since the checkpoint",
@@ -300,11 +294,7 @@ const SHEETS: [Sheet; 17] = [
             column("2560", "wal-2560", Figure::MedianMillis),
         ],
         control: WAL,
-        rows: &[
-            row("LS-MVBT", &[Some(1.0)], OURS),
-            row("WAL", &[Some(4.5)], WAL),
-            row("TRUNCATE", &[Some(3.9)], TRUNCATE),
-        ],
+        rows: &RECOVERY_ROWS,
     },
     Sheet {
         source: "Fig. 10, until a commit",

@@ -4,7 +4,8 @@
 //! Rows with F2FS run in a guest. There ext4 is measured once more, with the same kernel and disk.
 
 use super::pattern::{PatternRow, PatternSheet};
-use super::{Cell, Claim, Column, Experiment, Figure, How, Ours, Paper, Row, Rule, Sheet, Work};
+use super::short::{cell, column, compared, rate, row};
+use super::{Cell, Claim, Experiment, Figure, How, Paper, Row, Rule, Sheet, Work};
 use crate::workload::Operation;
 
 pub const MAW: Paper = Paper {
@@ -92,19 +93,6 @@ const EXPERIMENTS: [Experiment; 8] = [
     experiment("two", "goal: two databases a transaction", Work::Attached(2), 2000),
     experiment("five", "goal: five databases a transaction", Work::Attached(5), 2000),
 ];
-
-const fn column(head: &'static str, experiment: &'static str, figure: Figure) -> Column {
-    Column { head, experiment, figure, ratio_to: None }
-}
-
-/// With its ratio to the control in the same experiment.
-const fn compared(head: &'static str, experiment: &'static str, figure: Figure) -> Column {
-    Column { head, experiment, figure, ratio_to: Some(experiment) }
-}
-
-const fn row(label: &'static str, theirs: &'static [Option<f64>], mode: &'static str) -> Row {
-    Row { label, theirs, ours: Ours::Mode(mode) }
-}
 
 const RATE_ROWS: [Row; 9] = [
     row("EXT4 PERSIST", &[], PERSIST),
@@ -291,14 +279,6 @@ const PATTERNS: [PatternSheet; 2] = [
         ],
     },
 ];
-
-const fn cell(experiment: &'static str, mode: &'static str, figure: Figure) -> Cell {
-    Cell { experiment, mode, figure }
-}
-
-const fn rate(experiment: &'static str, mode: &'static str) -> Cell {
-    cell(experiment, mode, Figure::PerSecond)
-}
 
 const fn volume(experiment: &'static str, mode: &'static str) -> Cell {
     cell(experiment, mode, Figure::Kilobytes)

@@ -22,6 +22,7 @@ mod maw;
 mod measure;
 mod pattern;
 mod render;
+mod short;
 mod stores;
 mod waldio;
 

@@ -1,10 +1,14 @@
 //! Experiments with keys and values, without SQL: ours beside stock SQLite with one table.
 
+use std::fmt::Display;
+
 use super::measure::{MeasuredExperiment, MeasuredMode, Missing, PaperError, PaperPlan, Whole};
 use super::{Experiment, How};
 use crate::environment::{self, Environment};
 use crate::floor::{self, Floor};
-use crate::kv::{self, KvError, Measured, Slice, Subject, SubjectError, Task, Work};
+use crate::kv::{
+    self, Crashes, Engine, KvError, Measured, Slice, Subject, SubjectError, Task, Work,
+};
 use crate::observe::Observer;
 use crate::place::Place;
 use crate::report::{Figures, FloorFigures, median};
@@ -36,9 +40,9 @@ pub fn measure(
     let failed = |source| PaperError::Stores { what: experiment.what, source };
     let place = plan.place.make().map_err(|error| failed(error.into()))?;
     let environment = environment::collect(&place);
-    let rounds = rounds(plan, experiment, work, words, &place, progress).map_err(failed)?;
+    let (floor, rounds) =
+        rounds(plan, experiment, work, words, &place, progress).map_err(failed)?;
     place.close().map_err(|error| failed(error.into()))?;
-    let (floor, rounds) = rounds;
     for (at, &word) in words.iter().enumerate() {
         let of_word: Vec<&Measured> = rounds.iter().map(|round| &round[at]).collect();
         let figures: Vec<Figures> = of_word.iter().map(|one| Figures::of(&one.slice)).collect();
@@ -70,69 +74,55 @@ fn rounds(
     place: &Place,
     progress: &mut Whole<'_>,
 ) -> Result<(Floor, Vec<Vec<Measured>>), KvError> {
+    let is_recovery = matches!(work.task, Task::Recover { .. });
+    // Recoveries have what each takes by default.
+    let memory = (!is_recovery).then_some(MEMORY_BYTES);
+    let engines = words.iter().map(|word| engine(word, memory));
+    let engines = engines.collect::<Result<Vec<_>, KvError>>()?;
+    let engines: Vec<&dyn Crashes> = engines.iter().map(|engine| &**engine).collect();
     let mut observer = place.is_alone().then(|| Observer::new(place)).transpose()?;
     let transactions = plan.operations.unwrap_or(experiment.operations);
     let mut floor = Floor::default();
     let mut rounds = Vec::new();
     let count = words.len();
     for round in 0..plan.rounds {
-        let number = |at: usize| round * count as u32 + at as u32 + 1;
-        if let Task::Recover { .. } = work.task {
-            progress.slice(number(0), 0, round + 1, &"in turns");
-            rounds.push(recoveries(words, work, transactions, place)?);
-            continue;
-        }
-        if experiment.how == How::Turns {
-            progress.slice(number(0), 0, round + 1, &"in turns");
-            let engines =
-                words.iter().map(|word| Ok(subject(word)?.engine(word, Some(MEMORY_BYTES))));
-            let engines = engines.collect::<Result<Vec<_>, KvError>>()?;
-            let engines: Vec<_> = engines.iter().map(|engine| &**engine).collect();
+        let mut tell = |turn: usize, what: &dyn Display| {
+            progress.slice(round * count as u32 + turn as u32 + 1, 0, round + 1, what);
+        };
+        let of_round = if is_recovery {
+            tell(0, &"in turns");
+            let slices = kv::recoveries(&engines, work, transactions, place.path())?;
+            slices.into_iter().map(|slice| Measured { slice, pages: None }).collect()
+        } else if experiment.how == How::Turns {
+            tell(0, &"in turns");
+            let engines: Vec<_> = engines.iter().map(|engine| *engine as &dyn Engine).collect();
             let (of_round, measured) = kv::in_turns(&engines, work, transactions, place.path())?;
             floor.merge(&of_round);
-            rounds.push(measured);
-            continue;
-        }
-        let mut of_round: Vec<Option<Measured>> = words.iter().map(|_| None).collect();
-        for turn in 0..count {
-            let at = (turn + round as usize) % count;
-            progress.slice(number(turn), 0, round + 1, &words[at]);
-            floor.merge(&floor::measure(place.path(), FLOOR_WRITES)?);
-            of_round[at] = Some(one(words[at], work, transactions, place, observer.as_mut())?);
-        }
-        rounds.push(of_round.into_iter().flatten().collect());
+            measured
+        } else {
+            // Another one begins each round.
+            let first = round as usize % count.max(1);
+            let mut measured = Vec::new();
+            for turn in 0..count {
+                let at = (turn + first) % count;
+                tell(turn, &words[at]);
+                floor.merge(&floor::measure(place.path(), FLOOR_WRITES)?);
+                let (engine, observer, place) = (engines[at], observer.as_mut(), place.path());
+                let slice = Slice { engine, work, transactions, place, observer };
+                measured.push(slice.measure()?);
+            }
+            measured.rotate_right(first);
+            measured
+        };
+        rounds.push(of_round);
     }
     Ok((floor, rounds))
 }
 
-fn one(
-    word: &str,
-    work: Work,
-    transactions: u64,
-    place: &Place,
-    observer: Option<&mut Observer>,
-) -> Result<Measured, KvError> {
-    let engine = subject(word)?.engine(word, Some(MEMORY_BYTES));
-    Slice { engine: &*engine, work, transactions, place: place.path(), observer }.measure()
-}
-
-/// One entry a word.
-fn recoveries(
-    words: &[&'static str],
-    work: Work,
-    openings: u64,
-    place: &Place,
-) -> Result<Vec<Measured>, KvError> {
-    let engines = words.iter().map(|word| Ok(subject(word)?.crashes(word)));
-    let engines = engines.collect::<Result<Vec<_>, KvError>>()?;
-    let engines: Vec<_> = engines.iter().map(|engine| &**engine).collect();
-    let slices = kv::recoveries(&engines, work, openings, place.path())?;
-    Ok(slices.into_iter().map(|slice| Measured { slice, pages: None }).collect())
-}
-
-fn subject(word: &str) -> Result<Subject, KvError> {
-    word.parse().map_err(|source: SubjectError| KvError::Wrong {
+fn engine(word: &str, memory: Option<u64>) -> Result<Box<dyn Crashes>, KvError> {
+    let subject: Subject = word.parse().map_err(|source: SubjectError| KvError::Wrong {
         subject: word.to_owned(),
         what: source.to_string(),
-    })
+    })?;
+    Ok(subject.engine(word, memory))
 }

@@ -1,7 +1,8 @@
 //! WALDIO: Eliminating the Filesystem Journaling in Resolving the Journaling of Journal Anomaly,
 //! USENIX ATC 2015. What its sections 5 and 6 measure.
 
-use super::{Cell, Claim, Column, Experiment, Figure, How, Ours, Paper, Row, Rule, Sheet, Work};
+use super::short::{cell, column, compared, rate, row};
+use super::{Claim, Column, Experiment, Figure, How, Ours, Paper, Row, Rule, Sheet, Work};
 use crate::workload::Operation;
 
 pub const WALDIO: Paper = Paper {
@@ -119,19 +120,6 @@ const EXPERIMENTS: [Experiment; 15] = [
         ..experiment("processes", "goal: 8 reader processes", Work::ReadsInWal, 300_000, false)
     },
 ];
-
-const fn column(head: &'static str, experiment: &'static str, figure: Figure) -> Column {
-    Column { head, experiment, figure, ratio_to: None }
-}
-
-/// With its ratio to the control in the same experiment.
-const fn compared(head: &'static str, experiment: &'static str, figure: Figure) -> Column {
-    Column { head, experiment, figure, ratio_to: Some(experiment) }
-}
-
-const fn row(label: &'static str, theirs: &'static [Option<f64>], mode: &'static str) -> Row {
-    Row { label, theirs, ours: Ours::Mode(mode) }
-}
 
 const LSMVBT: Ours = Ours::Nothing("this version has no strategy lsmvbt");
 
@@ -341,14 +329,6 @@ const SHEETS: [Sheet; 12] = [
         rows: &[row("WAL", &[], STOCK), row("WALDIO-FS", &[], EMBED)],
     },
 ];
-
-const fn cell(experiment: &'static str, mode: &'static str, figure: Figure) -> Cell {
-    Cell { experiment, mode, figure }
-}
-
-const fn rate(experiment: &'static str, mode: &'static str) -> Cell {
-    cell(experiment, mode, Figure::PerSecond)
-}
 
 const FLUSH_COSTS: &str = "Their flush costs little beside the journal of the file system. Where \
     most of a commit is the flush itself, every mode pays that one.";

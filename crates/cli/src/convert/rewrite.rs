@@ -28,8 +28,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::ConvertError;
 use super::facts::{self, Facts};
 use super::plan::{self, Pages, Wish};
-use super::watch::Watch;
 use crate::uri;
+use crate::watch::Watch;
 
 /// VFS of SQLite itself: the database is a plain one, and every strategy reads the result.
 const VFS: &str = "unix";
@@ -136,7 +136,7 @@ impl Locked {
             let damage = facts::damage(&self.db)?;
             Ok((damage, Facts::read(&self.db)?, facts::pragma(&self.db, "journal_mode")?))
         };
-        let read = watch.during(step, &self.db.get_interrupt_handle(), || None, read);
+        let read = watch.during(step, Some(&self.db.get_interrupt_handle()), || None, read);
         let (damage, facts, mode) = read.map_err(|source| self.failed(step, source))?;
         match damage {
             Some(found) => Err(ConvertError::Damaged { database: self.database.clone(), found }),
@@ -150,7 +150,7 @@ impl Locked {
         let target = format!("{}?reserve={}", uri::without_parameters(&copy.path), wish.reserved);
         let expected = before.converted(wish.reserved) * u64::from(before.page_bytes);
         let share = || copy.path.metadata().ok().map(|metadata| (metadata.len(), expected));
-        let made = watch.during(step, &self.db.get_interrupt_handle(), share, || {
+        let made = watch.during(step, Some(&self.db.get_interrupt_handle()), share, || {
             self.db.execute("VACUUM INTO ?", [target])
         });
         made.map_err(|source| self.failed(step, source))?;
@@ -173,7 +173,7 @@ impl Locked {
             Some(found) => Ok(Some(format!("PRAGMA integrity_check says: {found}"))),
             None => Ok(facts.difference(&Facts::read(&copy.db)?)),
         };
-        let found = watch.during(step, &copy.db.get_interrupt_handle(), || None, check);
+        let found = watch.during(step, Some(&copy.db.get_interrupt_handle()), || None, check);
         let found = found.map_err(|source| self.failed(step, source))?;
         self.check_signals()?;
         match found.or_else(|| differing(copy.reserved, wish)) {
@@ -222,7 +222,7 @@ impl Locked {
             }
             Ok(facts.difference(&Facts::read(&self.db)?))
         };
-        let found = watch.during(step, &self.db.get_interrupt_handle(), || None, check);
+        let found = watch.during(step, Some(&self.db.get_interrupt_handle()), || None, check);
         let database = || self.database.clone();
         if interrupt::requested() {
             return Err(ConvertError::InterruptedAfter(database()));

@@ -1,10 +1,12 @@
 //! `oneflush crash --engine mvbt`: the engine alone on the disk.
 
+use std::path::Path;
+
 use oneflush_crashlab::mvbt::{self, Case, Plan, Report, Workload};
 use serde_json::json;
 
-use super::{MVBT, Options, check_out, ended, save, text, watched, workloads};
-use crate::{Failure, output};
+use super::{MVBT, Options, Told, check_out, conclude, retell, text, watched, workloads};
+use crate::Failure;
 
 /// Options that mean nothing without SQLite.
 fn refuse_those_of_sqlite(options: &Options) -> Result<(), Failure> {
@@ -34,42 +36,19 @@ pub fn simulate(options: &Options) -> Result<(), Failure> {
         jobs: options.jobs.into(),
     };
     let report = watched(plan.states, |watch| mvbt::run(&plan, watch))?;
-    let saved = report.violation.as_deref().map(|case| {
-        let name = format!("crash-{MVBT}-{}-{:x}.json", case.script.workload, case.script.seed);
-        save(case, &case.message, &name, options)
-    });
-    let saved = saved.transpose()?;
-    let printed = output::print(&match &report.violation {
-        _ if options.json => {
-            format!("{}\n", as_json(&plan, &report, saved.as_ref().map(|path| path.display())))
-        }
-        None => text::table(&MVBT, plan.seed, &report),
-        Some(case) => {
-            let table = text::table(&MVBT, plan.seed, &report);
-            format!("{table}\nviolation: {}", described(case))
-        }
-    });
-    let found = report.violation.as_deref().map(|case| &case.message[..]).zip(saved.as_deref());
-    ended(printed, report.interrupted, found, || command(&plan, &options.workload))
+    let told = |case: &Case| Told {
+        message: case.message.clone(),
+        file: format!("crash-{MVBT}-{}-{:x}.json", case.script.workload, case.script.seed),
+        words: described(case),
+    };
+    let table = text::table(&MVBT, plan.seed, &report);
+    let json = |saved: Option<&Path>| as_json(&plan, &report, saved);
+    conclude(options, &report, table, told, json, || command(&plan, &options.workload))
 }
 
 pub fn replay(case: &Case, as_json: bool) -> Result<(), Failure> {
-    let verdict = case.replay();
-    let text = match as_json {
-        true => {
-            let said = json!({
-                "violation": verdict, "recorded": case.message, "crashes": case.crashes,
-            });
-            format!("{said}\n")
-        }
-        false => {
-            let is_mended = verdict.is_none();
-            let mended = format!("nothing is wrong any more (it was: {})\n", case.message);
-            format!("{MVBT}; {}{}", described(case), if is_mended { &mended } else { "" })
-        }
-    };
-    let printed = output::print(&text);
-    verdict.map_or(printed, |message| Err(Failure::failed(message)))
+    let words = format!("{MVBT}; {}", described(case));
+    retell(case.replay(), &case.message, &case.crashes, words, as_json)
 }
 
 fn described(case: &Case) -> String {
@@ -85,11 +64,7 @@ fn command(plan: &Plan, named: &[String]) -> String {
     named.iter().fold(line, |line, workload| line + &format!(" --workload {workload}"))
 }
 
-fn as_json(
-    plan: &Plan,
-    report: &Report,
-    saved: Option<impl std::fmt::Display>,
-) -> serde_json::Value {
+fn as_json(plan: &Plan, report: &Report, saved: Option<&Path>) -> serde_json::Value {
     json!({
         "engine": MVBT,
         "seed": plan.seed,
@@ -103,7 +78,7 @@ fn as_json(
             "workload": case.script.workload,
             "seed": case.script.seed,
             "crashes": case.crashes,
-            "replay": saved.map(|saved| saved.to_string()),
+            "replay": saved.map(Path::to_string_lossy),
         })),
     })
 }

@@ -1,10 +1,7 @@
 //! `oneflush mvbt check FILE`: every page, and what it is for.
 
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
 
 use clap::Args;
 use oneflush_mvbt::{Database, Read, Report};
@@ -13,7 +10,8 @@ use serde_json::json;
 
 use super::error::MvbtError;
 use super::storage;
-use super::text::{grouped, plural};
+use super::text::grouped;
+use crate::watch::Watch;
 use crate::{Failure, output};
 
 const EXAMPLES: &str = "Examples:
@@ -40,11 +38,8 @@ pub struct Options {
 pub fn main(options: &Options) -> Result<(), Failure> {
     let name = shown_name(&options.file).to_string();
     let failed = |source| Failure::failed(MvbtError::of(&name, source));
-    // What is no regular file is refused before anything is made beside it.
-    storage::open(&options.file)
-        .map_err(|source| Failure::failed(MvbtError::Unreadable { name: name.clone(), source }))?;
-    let database = Database::open(&options.file, storage::options()).map_err(failed)?;
-    let report = watched(&database).map_err(failed)?;
+    let database = storage::database(&options.file).map_err(Failure::failed)?;
+    let report = watched(&options.file, &database).map_err(failed)?;
     let text = match options.json {
         true => format!("{}\n", as_json(&name, &database, &report)),
         false => table(&name, &database, &report),
@@ -57,37 +52,10 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 }
 
 /// The check, with a line on stderr while it takes long.
-fn watched(database: &Database) -> oneflush_mvbt::Result<Report> {
+fn watched(path: &Path, database: &Database) -> oneflush_mvbt::Result<Report> {
     let pages = database.begin_read().and_then(|reader| reader.page_count()).unwrap_or(0);
-    let (done, is_done) = channel();
-    std::thread::scope(|scope| {
-        scope.spawn(|| tell(database, pages, is_done));
-        let report = database.check(None);
-        drop(done);
-        report
-    })
-}
-
-fn tell(database: &Database, pages: u64, is_done: Receiver<()>) {
-    const BEFORE_FIRST: Duration = Duration::from_secs(2);
-    let is_terminal = std::io::stderr().is_terminal();
-    let mut wait = BEFORE_FIRST;
-    let mut has_told = false;
-    while is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-        let read = database.counters().reads.load(Relaxed).min(pages);
-        let line = format!("{} of {} read", grouped(read), plural(pages, "page"));
-        if is_terminal {
-            eprint!("\r{line}");
-        } else {
-            eprintln!("{line}");
-        }
-        has_told = true;
-        wait = if is_terminal { Duration::from_millis(250) } else { Duration::from_secs(10) };
-    }
-    if has_told && is_terminal {
-        // What follows must not stand behind it.
-        eprint!("\r\x1b[K");
-    }
+    let share = || Some((database.counters().reads.load(Relaxed), pages));
+    Watch::new(path).during("reading its pages", None, share, || database.check(None))
 }
 
 fn as_json(name: &str, database: &Database, report: &Report) -> serde_json::Value {

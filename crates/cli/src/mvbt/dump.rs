@@ -1,17 +1,15 @@
 //! `oneflush mvbt dump FILE`: what stands in the file.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
-use oneflush_blocklog::DirectFile;
 use oneflush_mvbt::inspect::{Anchor, CellView, DirectoryView, Expected, Inspection, PageView};
-use oneflush_mvbt::{Database, Error, PageNo, Read, Result, TreeId};
+use oneflush_mvbt::{Error, PageNo, Read, Result, TreeId};
 use oneflush_vfs::shown_name;
 
 use super::error::MvbtError;
 use super::storage;
-use super::text::{bytes, grouped, plural};
+use super::text::{bytes, grouped, more, plural};
 use crate::{Failure, output};
 
 const EXAMPLES: &str = "Examples:
@@ -42,10 +40,7 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> std::result::Result<(), Failure> {
-    let name = shown_name(&options.file).to_string();
-    let storage = storage::open(&options.file)
-        .map_err(|source| Failure::failed(MvbtError::Unreadable { name: name.clone(), source }))?;
-    let dump = Dump { name, storage, options };
+    let dump = Dump { name: shown_name(&options.file).to_string(), options };
     let text = match (options.page, options.tree) {
         (Some(no), _) => dump.page(PageNo(no)),
         (None, Some(id)) => dump.tree(TreeId(id)),
@@ -56,7 +51,6 @@ pub fn main(options: &Options) -> std::result::Result<(), Failure> {
 
 struct Dump<'a> {
     name: String,
-    storage: Arc<DirectFile>,
     options: &'a Options,
 }
 
@@ -68,12 +62,8 @@ impl Dump<'_> {
     }
 
     fn inspection(&self) -> std::result::Result<Inspection, MvbtError> {
-        let opened = Inspection::open(self.storage.clone(), self.options.file.clone());
-        opened.map_err(|source| self.failed(source))
-    }
-
-    fn database(&self) -> std::result::Result<Database, MvbtError> {
-        let opened = Database::open(&self.options.file, storage::options());
+        let path = &self.options.file;
+        let opened = Inspection::open(storage::file(path)?, path.clone());
         opened.map_err(|source| self.failed(source))
     }
 
@@ -120,7 +110,9 @@ impl Dump<'_> {
     }
 
     fn trees(&self, file: &Inspection) -> Told {
-        let reader = self.database()?.begin_read().map_err(|source| self.failed(source))?;
+        let reader = storage::database(&self.options.file)?
+            .begin_read()
+            .map_err(|source| self.failed(source))?;
         let trees = match reader.trees() {
             Ok(trees) => trees,
             Err(error) => return Ok(format!("  the catalog cannot be read: {error}\n")),
@@ -151,19 +143,17 @@ impl Dump<'_> {
             };
         }
         if all.peek().is_some() {
-            text += &self.more();
+            text += &more(self.options.limit);
         }
         Ok(text)
-    }
-
-    fn more(&self) -> String {
-        format!("  … there are more than {}; show them with --limit\n", self.options.limit)
     }
 
     // ---- a tree ----
 
     fn tree(&self, id: TreeId) -> Told {
-        let reader = self.database()?.begin_read().map_err(|source| self.failed(source))?;
+        let reader = storage::database(&self.options.file)?
+            .begin_read()
+            .map_err(|source| self.failed(source))?;
         let cursor = match reader.cursor(id) {
             Ok(cursor) => cursor,
             Err(Error::NoTree { .. }) => {
@@ -200,7 +190,7 @@ impl Dump<'_> {
         let mut count = 0;
         while cursor.is_on_cell() {
             if count == self.options.limit {
-                *text += &self.more();
+                *text += &more(self.options.limit);
                 break;
             }
             count += 1;
@@ -282,7 +272,7 @@ impl Dump<'_> {
             text += &cell_text(cell, directory.is_record);
         }
         if cells.next().is_some() {
-            text += &self.more();
+            text += &more(self.options.limit);
         }
         text
     }

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use oneflush_mvbt::{Database, History, Mark, Retain};
+use oneflush_mvbt::{History, Mark, Retain};
 use oneflush_vfs::shown_name;
 use serde_json::json;
 
 use super::error::MvbtError;
 use super::storage;
-use super::text::{grouped, plural};
+use super::text::{grouped, more, plural};
 use crate::{Failure, output};
 
 const EXAMPLES: &str = "Examples:
@@ -40,9 +40,7 @@ pub struct Options {
 pub fn main(options: &Options) -> Result<(), Failure> {
     let name = shown_name(&options.file).to_string();
     let failed = |source| Failure::failed(MvbtError::of(&name, source));
-    storage::open(&options.file)
-        .map_err(|source| Failure::failed(MvbtError::Unreadable { name: name.clone(), source }))?;
-    let database = Database::open(&options.file, storage::options()).map_err(failed)?;
+    let database = storage::database(&options.file).map_err(Failure::failed)?;
     let history = database.history().map_err(failed)?;
     output::print(&match options.json {
         true => format!("{}\n", as_json(&name, &history, options.limit)),
@@ -102,7 +100,7 @@ fn table(name: &str, history: &History, limit: usize) -> String {
         text += &format!("  {version:>20}{number:>20}  {}\n", time(mark));
     }
     if history.marks.len() > limit {
-        text += &format!("  … there are more than {limit}; show them with --limit\n");
+        text += &more(limit);
     }
     text
 }

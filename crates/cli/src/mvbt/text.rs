@@ -1,21 +1,10 @@
 //! Numbers and bytes as people read them.
 
-/// 1234567 → "1,234,567".
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use crate::identify::table::{grouped, plural};
 
-/// "1 fault", "2 faults".
-pub fn plural(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+/// Below what `--limit` cuts off.
+pub fn more(limit: usize) -> String {
+    format!("  … there are more than {limit}; show them with --limit\n")
 }
 
 /// Bytes in so many columns: as text in quotes if they are that, else in hexadecimal.

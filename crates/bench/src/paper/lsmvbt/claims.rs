@@ -1,11 +1,8 @@
 //! What the paper says, and the goals beyond it.
 
 use super::{EMBEDDING, OURS, PLAIN_MVBT, TRUNCATE, WAL, WAL_GROWING};
-use crate::paper::{Cell, Claim, Figure, Rule};
-
-const fn cell(experiment: &'static str, mode: &'static str, figure: Figure) -> Cell {
-    Cell { experiment, mode, figure }
-}
+use crate::paper::short::cell;
+use crate::paper::{Claim, Figure, Rule};
 
 /// At most this, and in part that. A macro, since a constant function cannot lend a list.
 macro_rules! goal {

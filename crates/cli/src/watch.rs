@@ -1,4 +1,5 @@
-//! Progress of a long conversion on stderr, and Ctrl-C that reaches into a statement of SQLite.
+//! Progress of long work on a database on stderr, and Ctrl-C that reaches into a statement of
+//! SQLite.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -11,7 +12,7 @@ use oneflush_bench::interrupt;
 use oneflush_vfs::shown_name;
 use rusqlite::InterruptHandle;
 
-/// A short conversion says nothing before its result.
+/// Short work says nothing before its result.
 const QUIET: Duration = Duration::from_secs(2);
 /// Where stderr is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -43,14 +44,14 @@ impl Watch {
         Watch { database: shown_name(database).into_owned(), begun: now, told, bar }
     }
 
-    /// Runs a step whose connection this handle interrupts.
+    /// Runs a step. If it has a connection, this handle interrupts it.
     ///
     /// A signal may come between two statements, when there is nothing to interrupt. So the
     /// interruption is repeated until the step ends.
     pub fn during<T>(
         &mut self,
         step: &str,
-        connection: &InterruptHandle,
+        connection: Option<&InterruptHandle>,
         share: impl Fn() -> Option<Share> + Send,
         work: impl FnOnce() -> T,
     ) -> T {
@@ -58,7 +59,7 @@ impl Watch {
         thread::scope(|scope| {
             scope.spawn(move || {
                 while end.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout) {
-                    if interrupt::requested() {
+                    if let Some(connection) = connection.filter(|_| interrupt::requested()) {
                         connection.interrupt();
                     }
                     self.tell(step, &share);
