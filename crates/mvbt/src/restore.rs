@@ -12,6 +12,9 @@ pub enum Key {
     Record(Vec<u8>),
 }
 
+pub const NO_ORDER: Error =
+    Error::Misuse { what: "a cursor of a record tree is restored with the order of the records" };
+
 /// Where a cursor stands after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restored {
@@ -49,35 +52,46 @@ impl Cursor {
 
     /// Goes back to the cell that was saved, or beside it. If nothing has changed since, this looks
     /// for nothing. `order`: of the records, for a record tree. `Misuse`: the tree has changed, and
-    /// the cursor was not saved before.
+    /// the cursor was not saved before. What was saved survives an error, so this may be repeated.
     pub fn restore(&mut self, source: &dyn Source, order: Option<Order<'_>>) -> Result<Restored> {
-        if self.is_current(source) {
+        let has_failed = self.saved.is_some() && !self.is_on_cell();
+        if self.is_current(source) && !has_failed {
             return Ok(if self.is_on_cell() { self.stands } else { Restored::Nowhere });
         }
         let Some(saved) = self.saved.take() else {
             self.step(source)?;
             return Ok(Restored::Nowhere);
         };
-        let sought = match &saved {
-            Key::Integer(key) => self.seek(source, Probe::Integer(*key)),
+        match self.find_again(source, &saved, order) {
+            Ok(stands) => {
+                self.stands = stands;
+                self.saved = Some(saved).filter(|_| stands != Restored::Nowhere);
+                Ok(stands)
+            }
+            Err(error) => {
+                self.saved = Some(saved);
+                Err(error)
+            }
+        }
+    }
+
+    fn find_again(
+        &mut self,
+        source: &dyn Source,
+        saved: &Key,
+        order: Option<Order<'_>>,
+    ) -> Result<Restored> {
+        let is_found = match saved {
+            Key::Integer(key) => self.seek(source, Probe::Integer(*key))?,
             Key::Record(record) => {
-                let order = order.ok_or(Error::Misuse {
-                    what: "a cursor of a record tree is restored with the order of the records",
-                })?;
-                self.seek(source, Probe::Record(&|stored| order(stored, record)))
+                let order = order.ok_or(NO_ORDER)?;
+                self.seek(source, Probe::Record(&|stored| order(stored, record)))?
             }
         };
-        let stands = match sought {
-            Ok(true) => Restored::Same,
-            Ok(false) if self.is_on_cell() => Restored::Next,
-            Ok(false) => {
-                self.last(source)?;
-                if self.is_on_cell() { Restored::Previous } else { Restored::Nowhere }
-            }
-            Err(error) => return Err(error),
-        };
-        self.stands = stands;
-        self.saved = Some(saved).filter(|_| stands != Restored::Nowhere);
-        Ok(stands)
+        if is_found || self.is_on_cell() {
+            return Ok(if is_found { Restored::Same } else { Restored::Next });
+        }
+        self.last(source)?;
+        Ok(if self.is_on_cell() { Restored::Previous } else { Restored::Nowhere })
     }
 }

@@ -7,7 +7,7 @@ use crate::cursor::Cursor;
 use crate::history::Retain;
 use crate::kill_point::KillPoint;
 use crate::prepared::Prepared;
-use crate::restore::Restored;
+use crate::restore::{NO_ORDER, Restored};
 use crate::search::{Compare, Probe, TreeRef};
 use crate::shared::Shared;
 use crate::work::{self, Deposit, Pool, Work};
@@ -196,7 +196,10 @@ impl WriteTransaction {
     /// [`restore`](Cursor::restore) puts it beside the cell. `order`: of the records, for a record
     /// tree. `Misuse`: the cursor stands on no cell, or its own cell is gone.
     pub fn delete_at(&mut self, cursor: &mut Cursor, order: Option<Order<'_>>) -> Result<()> {
-        self.tree_of_kind(cursor.tree().id, cursor.tree().is_record)?;
+        let tree = self.tree_of_kind(cursor.tree().id, cursor.tree().is_record)?;
+        if tree.is_record && order.is_none() {
+            return Err(NO_ORDER);
+        }
         cursor.save(self.work())?;
         self.change(|work| work.delete_at(cursor, order))
     }

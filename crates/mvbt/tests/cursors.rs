@@ -311,6 +311,29 @@ fn a_cursor_that_was_not_saved_says_so() {
 }
 
 #[test]
+fn what_was_saved_survives_a_restore_that_fails() {
+    let db = Memory::default().create(Options::default()).unwrap();
+    let mut txn = db.begin_write().unwrap();
+    let tree = txn.create_tree(true).unwrap();
+    let order = |one: &[u8], other: &[u8]| one.cmp(other);
+    for word in [b"a", b"b", b"c"] {
+        txn.insert_record(tree, word, &|stored| stored.cmp(word)).unwrap();
+    }
+    let mut cursor = txn.cursor(tree).unwrap();
+    cursor.seek(txn.source(), Probe::Record(&|stored| stored.cmp(b"b"))).unwrap();
+    let refused = txn.delete_at(&mut cursor, None);
+    assert!(matches!(refused, Err(Error::Misuse { .. })), "{refused:?}");
+    assert_eq!(txn.count(tree).unwrap(), 3);
+    txn.delete_at(&mut cursor, Some(&order)).unwrap();
+    for _ in 0..2 {
+        let refused = cursor.restore(txn.source(), None);
+        assert!(matches!(refused, Err(Error::Misuse { .. })), "{refused:?}");
+    }
+    assert_eq!(cursor.restore(txn.source(), Some(&order)).unwrap(), Restored::Next);
+    assert_eq!(cursor.payload(txn.source()).unwrap().unwrap(), b"c");
+}
+
+#[test]
 fn a_savepoint_that_takes_a_moved_root_back_leaves_a_cursor_that_can_seek() {
     let mut options = Options::default();
     options.page_bytes = 512;
