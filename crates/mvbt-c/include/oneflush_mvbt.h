@@ -9,16 +9,18 @@
 //
 // Transactions. One writes at a time. Any number reads, each the version at which it began, and
 // nobody waits for a reader. A commit is durable when it returns: all of a transaction survives a
-// crash, or nothing.
+// crash, or nothing. oneflush_mvbt_prepare() and _finish() are its two steps, for who commits in
+// two phases.
 //
 // Handles. You own what a function puts into its last argument: a database, a transaction, a
-// cursor. Give each back once: oneflush_mvbt_close(), _txn_close(), _cursor_close(), in any order.
-// A transaction goes on when its database is closed. A cursor of a transaction that has ended can
-// only be closed. Text that a function returns belongs to the library.
+// cursor, a backup. Give each back once, in any order: oneflush_mvbt_close(), _txn_close(),
+// _cursor_close(), _backup_close(). A transaction or backup goes on when its database is closed. A
+// cursor of a transaction that has ended can only be closed. Text that a function returns belongs
+// to the library.
 //
-// Threads. Any thread may use a handle. Two at once may use one database, but not one transaction
-// or cursor, or two cursors of one transaction: the second call answers ONEFLUSH_MVBT_BUSY. So
-// does a comparison that calls into its own transaction.
+// Threads. Any thread may use a handle. Two at once may use one database, but not one transaction,
+// cursor or backup, or two cursors of one transaction: the second call answers ONEFLUSH_MVBT_BUSY.
+// So does a comparison that calls into its own transaction.
 //
 // Errors. A function answers ONEFLUSH_MVBT_OK or another code. The handle then has a message that
 // says more, until its next call that fails. What a function was to answer is not written then,
@@ -69,6 +71,20 @@ typedef enum {
     ONEFLUSH_MVBT_READ_ONLY = 15,
 } oneflush_mvbt_code;
 
+// Where a cursor stands after a change of its tree.
+typedef enum {
+    // On its cell.
+    ONEFLUSH_MVBT_SAME = 0,
+    // Its cell is gone; on the one behind it. The following oneflush_mvbt_cursor_next() stays
+    // there.
+    ONEFLUSH_MVBT_NEXT = 1,
+    // Its cell is gone, and there is none behind it; on the one before it. The following
+    // oneflush_mvbt_cursor_previous() stays there.
+    ONEFLUSH_MVBT_PREVIOUS = 2,
+    // On no cell: it stood on none, or the tree is empty.
+    ONEFLUSH_MVBT_NOWHERE = 3,
+} oneflush_mvbt_restored;
+
 // A place in a tree.
 typedef struct oneflush_mvbt_cursor oneflush_mvbt_cursor;
 
@@ -88,6 +104,9 @@ typedef struct {
     uint64_t spill_bytes;
     // The database never has more pages.
     uint64_t pages_max;
+    // While readers alone hold so many freed pages, no transaction that writes begins:
+    // ONEFLUSH_MVBT_BUSY, whose message names the reader's version.
+    uint64_t reader_limit_pages;
     // Nothing is written: what a crash has left is recovered in memory alone.
     bool read_only;
 } oneflush_mvbt_options;
@@ -101,6 +120,8 @@ typedef struct {
     // Of long payloads.
     uint64_t overflow_pages;
     uint64_t free_pages;
+    // Pages that only older versions reach: the history, and readers that have begun.
+    uint64_t history_pages;
     // Pages that belong to nobody. A crash leaves some; they are lost room, and no fault.
     uint64_t lost_pages;
     // Cells of leaves.
@@ -117,6 +138,14 @@ typedef void (*oneflush_mvbt_fault)(void *context, const char *text);
 // there until the function returns. It may be called from no other thread than the one that
 // calls. It must not leave by longjmp() or an exception.
 typedef int (*oneflush_mvbt_compare)(void *context, const uint8_t *record, size_t length);
+
+// Compares two records. Less than 0: `a` comes before `b`. 0: they are equal. More than 0: `a`
+// comes behind `b`. Otherwise as oneflush_mvbt_compare.
+typedef int (*oneflush_mvbt_order)(void *context,
+                                   const uint8_t *a,
+                                   size_t a_length,
+                                   const uint8_t *b,
+                                   size_t b_length);
 
 #ifdef __cplusplus
 extern "C" {
@@ -142,7 +171,7 @@ oneflush_mvbt_code oneflush_mvbt_create(const char *path,
                                         oneflush_mvbt_db **db);
 
 // Opens a database, and recovers it if a crash has left it. `options` may be null; the file's own
-// size of pages counts. After a failure `*db` is null. One process may have a file open.
+// size of pages counts. After a failure `*db` is null. Several processes may have a file open.
 oneflush_mvbt_code oneflush_mvbt_open(const char *path,
                                       const oneflush_mvbt_options *options,
                                       oneflush_mvbt_db **db);
@@ -160,6 +189,15 @@ oneflush_mvbt_code oneflush_mvbt_data_version(const oneflush_mvbt_db *db, uint64
 
 // Bytes of a page.
 oneflush_mvbt_code oneflush_mvbt_page_bytes(const oneflush_mvbt_db *db, uint32_t *bytes);
+
+// The database gets no more pages than this. Beside oneflush_mvbt_page_count().
+oneflush_mvbt_code oneflush_mvbt_pages_max(const oneflush_mvbt_db *db, uint64_t *pages);
+
+// Sets it, for this handle of the database. It is never less than the pages that there are. `set`
+// may be null; it gets what it is now. A transaction that writes meets it with its next page.
+oneflush_mvbt_code oneflush_mvbt_set_pages_max(const oneflush_mvbt_db *db,
+                                               uint64_t pages,
+                                               uint64_t *set);
 
 // Looks at every page of the last committed version. `fault` may be null. ONEFLUSH_MVBT_OK says
 // that the check is done: `report->faults` counts what it has found. Waits for who writes, and
@@ -185,11 +223,23 @@ oneflush_mvbt_code oneflush_mvbt_begin_write(const oneflush_mvbt_db *db,
 // gets the version that is the last one now. The handle is still to be closed.
 oneflush_mvbt_code oneflush_mvbt_commit(oneflush_mvbt_txn *txn, uint64_t *version);
 
-// Ends a transaction, and undoes what it did. The handle is still to be closed.
+// The first of two steps of a commit: all that can fail. What the transaction wrote is durable
+// when this returns, and survives a crash. Readers do not see it yet. Only
+// oneflush_mvbt_finish() or oneflush_mvbt_rollback() may follow: another call with the handle, or
+// with a cursor of it, is ONEFLUSH_MVBT_MISUSE. Nobody else writes meanwhile. After a failure it
+// is as after one of oneflush_mvbt_commit(). A transaction that reads has no first step.
+oneflush_mvbt_code oneflush_mvbt_prepare(oneflush_mvbt_txn *txn);
+
+// The second step, which ends a prepared transaction: who begins to read now sees it. Otherwise
+// as oneflush_mvbt_commit().
+oneflush_mvbt_code oneflush_mvbt_finish(oneflush_mvbt_txn *txn, uint64_t *version);
+
+// Ends a transaction, also a prepared one, and undoes what it did. While this takes a prepared one
+// back, a crash leaves all of it or nothing. The handle is still to be closed.
 oneflush_mvbt_code oneflush_mvbt_rollback(oneflush_mvbt_txn *txn);
 
-// Gives the handle back. A transaction that has not ended is rolled back; cursors of it may still
-// be closed. Null is right.
+// Gives the handle back. A transaction that has not ended is rolled back, also a prepared one.
+// Cursors of it may still be closed. Null is right.
 void oneflush_mvbt_txn_close(oneflush_mvbt_txn *txn);
 
 // The message of the last call with this handle that failed. It stays until the next one.
@@ -217,6 +267,11 @@ oneflush_mvbt_code oneflush_mvbt_tree_drop(oneflush_mvbt_txn *txn, uint32_t tree
 
 // Takes all cells out of a tree. `cells` may be null; it gets how many there were.
 oneflush_mvbt_code oneflush_mvbt_tree_clear(oneflush_mvbt_txn *txn, uint32_t tree, uint64_t *cells);
+
+// How many cells a tree has. Reads all pages of the tree, but long payloads.
+oneflush_mvbt_code oneflush_mvbt_tree_count(const oneflush_mvbt_txn *txn,
+                                            uint32_t tree,
+                                            uint64_t *cells);
 
 // The numbers of all trees, in order. `count` gets how many there are, also if that is more than
 // `capacity`: then `trees` has the first ones. `trees` may be null if `capacity` is 0.
@@ -267,8 +322,8 @@ oneflush_mvbt_code oneflush_mvbt_delete_record(oneflush_mvbt_txn *txn,
                                                void *context,
                                                bool *found);
 
-// Makes a cursor that stands on no cell yet. A change of its tree takes the place from it:
-// then it has to seek again. After a failure `*cursor` is null, and the message is the
+// Makes a cursor that stands on no cell yet. A change of its tree takes the place from it: then it
+// has to seek again, or to be restored. After a failure `*cursor` is null, and the message is the
 // transaction's.
 oneflush_mvbt_code oneflush_mvbt_cursor_open(const oneflush_mvbt_txn *txn,
                                              uint32_t tree,
@@ -322,6 +377,46 @@ oneflush_mvbt_code oneflush_mvbt_cursor_payload(const oneflush_mvbt_cursor *curs
                                                 uint64_t offset,
                                                 uint8_t *buffer,
                                                 size_t length);
+
+// About how many cells the tree has, from those of the pages between root and cursor. 0: the
+// cursor stands on no cell.
+oneflush_mvbt_code oneflush_mvbt_cursor_estimate(const oneflush_mvbt_cursor *cursor,
+                                                 uint64_t *cells);
+
+// Keeps the key on which the cursor stands, or a copy of the record. Call it before the tree is
+// changed: else oneflush_mvbt_cursor_restore() does not know what to look for. Until the cursor
+// moves, another call costs nothing.
+oneflush_mvbt_code oneflush_mvbt_cursor_save(oneflush_mvbt_cursor *cursor);
+
+// Goes back to the cell that was saved, or beside it. If the tree has not changed, this looks for
+// nothing. `function` orders the records of a record tree; for an integer tree it may be null.
+// `restored` may be null; it gets where the cursor stands. ONEFLUSH_MVBT_MISUSE: the tree has
+// changed, and the cursor was not saved before.
+oneflush_mvbt_code oneflush_mvbt_cursor_restore(oneflush_mvbt_cursor *cursor,
+                                                oneflush_mvbt_order function,
+                                                void *context,
+                                                oneflush_mvbt_restored *restored);
+
+// Takes out the cell on which the cursor stands. The cursor is saved before:
+// oneflush_mvbt_cursor_restore() puts it beside the cell. `function` as there.
+// ONEFLUSH_MVBT_MISUSE: it stands on no cell, or its own cell is gone.
+oneflush_mvbt_code oneflush_mvbt_cursor_delete(oneflush_mvbt_cursor *cursor,
+                                               oneflush_mvbt_order function,
+                                               void *context);
+
+// Puts another payload at the key on which the cursor stands, in an integer tree. The cursor is
+// saved before. `payload` may be null if `length` is 0. ONEFLUSH_MVBT_MISUSE: as
+// oneflush_mvbt_cursor_delete().
+oneflush_mvbt_code oneflush_mvbt_cursor_replace(oneflush_mvbt_cursor *cursor,
+                                                const uint8_t *payload,
+                                                size_t length);
+
+// Changes bytes of that payload from `offset` on. It keeps its length. All of it is read, and is
+// written anew. ONEFLUSH_MVBT_MISUSE: also where the bytes end behind the payload.
+oneflush_mvbt_code oneflush_mvbt_cursor_overwrite(oneflush_mvbt_cursor *cursor,
+                                                  uint64_t offset,
+                                                  const uint8_t *part,
+                                                  size_t length);
 
 #ifdef __cplusplus
 }  // extern "C"

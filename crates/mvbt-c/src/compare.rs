@@ -1,4 +1,4 @@
-//! Comparisons of records that the caller brings.
+//! Comparisons and orders of records that the caller brings.
 
 use std::cmp::Ordering;
 use std::ffi::{c_int, c_void};
@@ -24,5 +24,33 @@ pub unsafe fn compare(
     Ok(move |record: &[u8]| {
         // SAFETY: by the contract of this function; the record outlives the call.
         unsafe { function(context, record.as_ptr(), record.len()) }.cmp(&0)
+    })
+}
+
+/// Compares two records. Less than 0: `a` comes before `b`. 0: they are equal. More than 0: `a`
+/// comes behind `b`. Otherwise as oneflush_mvbt_compare.
+pub type OrderFunction = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        a: *const u8,
+        a_length: usize,
+        b: *const u8,
+        b_length: usize,
+    ) -> c_int,
+>;
+
+/// As the engine asks. None: the caller gives none.
+///
+/// # Safety
+/// The function may be called with the context until the result is dropped.
+pub unsafe fn order(
+    function: OrderFunction,
+    context: *mut c_void,
+) -> Option<impl Fn(&[u8], &[u8]) -> Ordering> {
+    function.map(|function| {
+        move |a: &[u8], b: &[u8]| {
+            // SAFETY: by the contract of this function; the records outlive the call.
+            unsafe { function(context, a.as_ptr(), a.len(), b.as_ptr(), b.len()) }.cmp(&0)
+        }
     })
 }

@@ -1,14 +1,14 @@
 //! Cursors.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::sync::{Arc, Mutex};
 
-use mvbt::{Cursor, Probe, Source, TreeId};
+use mvbt::{Cursor, Error, Order, Probe, Source, TreeId, WriteTransaction};
 
-use crate::call::{self, Failure, LastError, locked, misuse, put, put_if_asked};
+use crate::call::{self, Failure, Handle, LastError, Out, bytes, locked, misuse};
 use crate::code::Code;
-use crate::compare::{CompareFunction, compare};
-use crate::transaction::{Transaction, TransactionHandle, with_transaction};
+use crate::compare::{CompareFunction, OrderFunction, compare, order};
+use crate::transaction::{Transaction, TransactionHandle};
 
 /// A place in a tree.
 pub struct CursorHandle {
@@ -17,17 +17,54 @@ pub struct CursorHandle {
     error: LastError,
 }
 
+impl Handle for CursorHandle {
+    const NULL: &CStr = c"the cursor is null";
+
+    fn error(&self) -> &LastError {
+        &self.error
+    }
+}
+
+/// Where a cursor stands after a change of its tree.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(non_camel_case_types, reason = "these are the names in C")]
+pub enum Restored {
+    /// On its cell.
+    ONEFLUSH_MVBT_SAME = 0,
+    /// Its cell is gone; on the one behind it. The following oneflush_mvbt_cursor_next() stays
+    /// there.
+    ONEFLUSH_MVBT_NEXT = 1,
+    /// Its cell is gone, and there is none behind it; on the one before it. The following
+    /// oneflush_mvbt_cursor_previous() stays there.
+    ONEFLUSH_MVBT_PREVIOUS = 2,
+    /// On no cell: it stood on none, or the tree is empty.
+    ONEFLUSH_MVBT_NOWHERE = 3,
+}
+
+impl From<mvbt::Restored> for Restored {
+    fn from(restored: mvbt::Restored) -> Restored {
+        match restored {
+            mvbt::Restored::Same => Restored::ONEFLUSH_MVBT_SAME,
+            mvbt::Restored::Next => Restored::ONEFLUSH_MVBT_NEXT,
+            mvbt::Restored::Previous => Restored::ONEFLUSH_MVBT_PREVIOUS,
+            mvbt::Restored::Nowhere => Restored::ONEFLUSH_MVBT_NOWHERE,
+        }
+    }
+}
+
 /// Runs a call with a cursor, and what its transaction sees.
-unsafe fn with_cursor(
+unsafe fn with_cursor<T: Copy>(
     cursor: *const CursorHandle,
-    work: impl FnOnce(&mut Cursor, &dyn Source) -> Result<(), Failure>,
+    out: Out<T>,
+    work: impl FnOnce(&mut Cursor, &dyn Source) -> Result<T, Failure>,
 ) -> Code {
     let place = |handle: &CursorHandle| {
         let transaction = locked(&handle.transaction)?;
         work(&mut *locked(&handle.cursor)?, transaction.reader()?.source())
     };
     // SAFETY: by the contract of the caller.
-    unsafe { call::with(cursor, |cursor| &cursor.error, place) }
+    unsafe { call::with(cursor, out, place) }
 }
 
 /// The same for a call that moves it: whether it stands on a cell then.
@@ -38,16 +75,27 @@ unsafe fn move_it(
 ) -> Code {
     let go = |cursor: &mut Cursor, source: &dyn Source| {
         go(cursor, source)?;
-        // SAFETY: by the contract of the caller.
-        unsafe { put_if_asked(is_on_cell, cursor.is_on_cell()) };
-        Ok(())
+        Ok(cursor.is_on_cell())
     };
     // SAFETY: by the contract of the caller.
-    unsafe { with_cursor(cursor, go) }
+    unsafe { with_cursor(cursor, Out::IfAsked(is_on_cell), go) }
 }
 
-/// Makes a cursor that stands on no cell yet. A change of its tree takes the place from it:
-/// then it has to seek again. After a failure `*cursor` is null, and the message is the
+/// The same for a call that changes the cell on which it stands.
+unsafe fn change_at(
+    cursor: *mut CursorHandle,
+    change: impl FnOnce(&mut WriteTransaction, &mut Cursor) -> Result<(), Failure>,
+) -> Code {
+    let change = |handle: &CursorHandle| {
+        let mut transaction = locked(&handle.transaction)?;
+        change(transaction.writer()?, &mut *locked(&handle.cursor)?)
+    };
+    // SAFETY: by the contract of the caller.
+    unsafe { call::with(cursor, Out::NOTHING, change) }
+}
+
+/// Makes a cursor that stands on no cell yet. A change of its tree takes the place from it: then it
+/// has to seek again, or to be restored. After a failure `*cursor` is null, and the message is the
 /// transaction's.
 ///
 /// # Safety
@@ -58,22 +106,16 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_open(
     tree: u32,
     cursor: *mut *mut CursorHandle,
 ) -> Code {
-    // SAFETY: by the contract of this function.
-    let shared = unsafe { txn.as_ref() }.map(|txn| Arc::clone(&txn.shared));
-    let open = |transaction: &mut Transaction| {
-        // SAFETY: by the contract of this function.
-        unsafe { put(cursor, std::ptr::null_mut()) }?;
-        let made = transaction.reader()?.cursor(TreeId(tree))?;
-        let handle = CursorHandle {
+    let open = |txn: &TransactionHandle| {
+        let made = locked(&txn.shared)?.reader()?.cursor(TreeId(tree))?;
+        Ok(CursorHandle {
             cursor: Mutex::new(made),
-            transaction: shared.ok_or_else(|| misuse("the transaction is null"))?,
+            transaction: Arc::clone(&txn.shared),
             error: LastError::default(),
-        };
-        // SAFETY: by the contract of this function.
-        unsafe { put(cursor, Box::into_raw(Box::new(handle))) }
+        })
     };
     // SAFETY: by the contract of this function.
-    unsafe { with_transaction(txn, open) }
+    unsafe { call::make(txn, cursor, open) }
 }
 
 /// Gives the handle back. Null is right.
@@ -82,13 +124,8 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_open(
 /// `cursor` is null or a handle that no call uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn oneflush_mvbt_cursor_close(cursor: *mut CursorHandle) {
-    call::without_handle(|| {
-        if !cursor.is_null() {
-            // SAFETY: `oneflush_mvbt_cursor_open` made it, and it is given back once.
-            drop(unsafe { Box::from_raw(cursor) });
-        }
-        Ok(())
-    });
+    // SAFETY: `oneflush_mvbt_cursor_open` made it, and it is given back once.
+    unsafe { call::take_back(cursor, |_| Ok(())) };
 }
 
 /// The message of the last call with this handle that failed. It stays until the next one.
@@ -98,7 +135,7 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_close(cursor: *mut CursorHandle) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn oneflush_mvbt_cursor_error(cursor: *const CursorHandle) -> *const c_char {
     // SAFETY: by the contract of this function.
-    unsafe { cursor.as_ref() }.map_or(c"the cursor is null".as_ptr(), |cursor| cursor.error.text())
+    unsafe { call::message(cursor) }
 }
 
 /// Goes to the first cell. `is_on_cell` may be null; it gets false if the tree is empty.
@@ -165,16 +202,11 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_seek_integer(
     found: *mut bool,
 ) -> Code {
     let seek = |cursor: &mut Cursor, source: &dyn Source| {
-        if cursor.tree().is_record {
-            return Err(mvbt::Error::WrongKind { tree: cursor.tree().id }.into());
-        }
-        let is_it = cursor.seek(source, Probe::Integer(key))?;
-        // SAFETY: by the contract of this function.
-        unsafe { put_if_asked(found, is_it) };
-        Ok(())
+        check_kind(cursor, false)?;
+        Ok(cursor.seek(source, Probe::Integer(key))?)
     };
     // SAFETY: by the contract of this function.
-    unsafe { with_cursor(cursor, seek) }
+    unsafe { with_cursor(cursor, Out::IfAsked(found), seek) }
 }
 
 /// Goes to the first record that does not come before what the comparison seeks. Otherwise as
@@ -189,19 +221,14 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_seek_record(
     context: *mut c_void,
     found: *mut bool,
 ) -> Code {
-    let seek = |cursor: &mut Cursor, source: &dyn Source| {
-        if !cursor.tree().is_record {
-            return Err(mvbt::Error::WrongKind { tree: cursor.tree().id }.into());
-        }
-        // SAFETY: by the contract of this function.
-        let compare = unsafe { compare(function, context) }?;
-        let is_it = cursor.seek(source, Probe::Record(&compare))?;
-        // SAFETY: by the contract of this function.
-        unsafe { put_if_asked(found, is_it) };
-        Ok(())
-    };
     // SAFETY: by the contract of this function.
-    unsafe { with_cursor(cursor, seek) }
+    unsafe {
+        with_cursor(cursor, Out::IfAsked(found), |cursor, source| {
+            check_kind(cursor, true)?;
+            let compare = compare(function, context)?;
+            Ok(cursor.seek(source, Probe::Record(&compare))?)
+        })
+    }
 }
 
 /// Whether it stands on a cell.
@@ -214,7 +241,7 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_is_on_cell(
     is_on_cell: *mut bool,
 ) -> Code {
     // SAFETY: by the contract of this function.
-    unsafe { with_cursor(cursor, |cursor, _| put(is_on_cell, cursor.is_on_cell())) }
+    unsafe { with_cursor(cursor, Out::Needed(is_on_cell), |cursor, _| Ok(cursor.is_on_cell())) }
 }
 
 /// The key of its cell, in an integer tree.
@@ -227,15 +254,11 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_key(
     key: *mut i64,
 ) -> Code {
     let ask = |cursor: &mut Cursor, source: &dyn Source| {
-        if cursor.tree().is_record {
-            return Err(mvbt::Error::WrongKind { tree: cursor.tree().id }.into());
-        }
-        let own = cursor.integer_key(source)?.ok_or_else(|| misuse(NO_CELL))?;
-        // SAFETY: by the contract of this function.
-        unsafe { put(key, own) }
+        check_kind(cursor, false)?;
+        cursor.integer_key(source)?.ok_or_else(|| misuse(NO_CELL))
     };
     // SAFETY: by the contract of this function.
-    unsafe { with_cursor(cursor, ask) }
+    unsafe { with_cursor(cursor, Out::Needed(key), ask) }
 }
 
 /// How many bytes the payload of its cell has, or the record.
@@ -248,12 +271,10 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_payload_length(
     length: *mut u64,
 ) -> Code {
     let ask = |cursor: &mut Cursor, source: &dyn Source| {
-        let own = cursor.payload_length(source)?.ok_or_else(|| misuse(NO_CELL))?;
-        // SAFETY: by the contract of this function.
-        unsafe { put(length, own) }
+        cursor.payload_length(source)?.ok_or_else(|| misuse(NO_CELL))
     };
     // SAFETY: by the contract of this function.
-    unsafe { with_cursor(cursor, ask) }
+    unsafe { with_cursor(cursor, Out::Needed(length), ask) }
 }
 
 /// Copies `length` bytes of the payload or record from `offset` on. ONEFLUSH_MVBT_MISUSE: it does
@@ -289,7 +310,127 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_payload(
         Ok(cursor.payload_part(source, offset, part)?)
     };
     // SAFETY: by the contract of this function.
-    unsafe { with_cursor(cursor, copy) }
+    unsafe { with_cursor(cursor, Out::NOTHING, copy) }
+}
+
+/// About how many cells the tree has, from those of the pages between root and cursor. 0: the
+/// cursor stands on no cell.
+///
+/// # Safety
+/// `cursor` is null or a handle, and `cells` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_estimate(
+    cursor: *const CursorHandle,
+    cells: *mut u64,
+) -> Code {
+    let ask = |cursor: &mut Cursor, source: &dyn Source| Ok(cursor.estimate(source)?);
+    // SAFETY: by the contract of this function.
+    unsafe { with_cursor(cursor, Out::Needed(cells), ask) }
+}
+
+/// Keeps the key on which the cursor stands, or a copy of the record. Call it before the tree is
+/// changed: else oneflush_mvbt_cursor_restore() does not know what to look for. Until the cursor
+/// moves, another call costs nothing.
+///
+/// # Safety
+/// `cursor` is null or a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_save(cursor: *mut CursorHandle) -> Code {
+    let save = |cursor: &mut Cursor, source: &dyn Source| Ok(cursor.save(source)?);
+    // SAFETY: by the contract of this function.
+    unsafe { with_cursor(cursor, Out::NOTHING, save) }
+}
+
+/// Goes back to the cell that was saved, or beside it. If the tree has not changed, this looks for
+/// nothing. `function` orders the records of a record tree; for an integer tree it may be null.
+/// `restored` may be null; it gets where the cursor stands. ONEFLUSH_MVBT_MISUSE: the tree has
+/// changed, and the cursor was not saved before.
+///
+/// # Safety
+/// `cursor` is null or a handle, `function` is null or may be called with `context`, and `restored`
+/// is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_restore(
+    cursor: *mut CursorHandle,
+    function: OrderFunction,
+    context: *mut c_void,
+    restored: *mut Restored,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        with_cursor(cursor, Out::IfAsked(restored), |cursor, source| {
+            let order = order(function, context);
+            let order = order.as_ref().map(|order| order as Order<'_>);
+            Ok(Restored::from(cursor.restore(source, order)?))
+        })
+    }
+}
+
+/// Takes out the cell on which the cursor stands. The cursor is saved before:
+/// oneflush_mvbt_cursor_restore() puts it beside the cell. `function` as there.
+/// ONEFLUSH_MVBT_MISUSE: it stands on no cell, or its own cell is gone.
+///
+/// # Safety
+/// `cursor` is null or a handle, and `function` is null or may be called with `context`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_delete(
+    cursor: *mut CursorHandle,
+    function: OrderFunction,
+    context: *mut c_void,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        change_at(cursor, |writer, cursor| {
+            let order = order(function, context);
+            let order = order.as_ref().map(|order| order as Order<'_>);
+            Ok(writer.delete_at(cursor, order)?)
+        })
+    }
+}
+
+/// Puts another payload at the key on which the cursor stands, in an integer tree. The cursor is
+/// saved before. `payload` may be null if `length` is 0. ONEFLUSH_MVBT_MISUSE: as
+/// oneflush_mvbt_cursor_delete().
+///
+/// # Safety
+/// `cursor` is null or a handle, and `payload` has `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_replace(
+    cursor: *mut CursorHandle,
+    payload: *const u8,
+    length: usize,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        change_at(cursor, |writer, cursor| Ok(writer.replace_at(cursor, bytes(payload, length)?)?))
+    }
+}
+
+/// Changes bytes of that payload from `offset` on. It keeps its length. All of it is read, and is
+/// written anew. ONEFLUSH_MVBT_MISUSE: also where the bytes end behind the payload.
+///
+/// # Safety
+/// As oneflush_mvbt_cursor_replace().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_overwrite(
+    cursor: *mut CursorHandle,
+    offset: u64,
+    part: *const u8,
+    length: usize,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        change_at(cursor, |writer, cursor| {
+            Ok(writer.overwrite(cursor, offset, bytes(part, length)?)?)
+        })
+    }
+}
+
+fn check_kind(cursor: &Cursor, is_record: bool) -> Result<(), Failure> {
+    match cursor.tree().is_record == is_record {
+        true => Ok(()),
+        false => Err(Error::WrongKind { tree: cursor.tree().id }.into()),
+    }
 }
 
 const NO_CELL: &str = "the cursor stands on no cell";

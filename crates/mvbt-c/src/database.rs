@@ -1,18 +1,25 @@
 //! Open, close, check.
 
-use std::ffi::{CStr, OsStr, c_char, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{c_char, c_void};
 use std::path::Path;
 
 use mvbt::Database;
 
-use crate::call::{self, Failure, LastError, misuse, put};
+use crate::call::{self, Failure, Handle, LastError, Out, boxed, emptied, path};
 use crate::code::Code;
 
 /// An open database.
 pub struct DatabaseHandle {
     pub database: Database,
-    pub error: LastError,
+    error: LastError,
+}
+
+impl Handle for DatabaseHandle {
+    const NULL: &std::ffi::CStr = c"the database is null";
+
+    fn error(&self) -> &LastError {
+        &self.error
+    }
 }
 
 /// How a database is opened. oneflush_mvbt_options_default() fills it.
@@ -27,6 +34,9 @@ pub struct Options {
     pub spill_bytes: u64,
     /// The database never has more pages.
     pub pages_max: u64,
+    /// While readers alone hold so many freed pages, no transaction that writes begins:
+    /// ONEFLUSH_MVBT_BUSY, whose message names the reader's version.
+    pub reader_limit_pages: u64,
     /// Nothing is written: what a crash has left is recovered in memory alone.
     pub read_only: bool,
 }
@@ -42,6 +52,8 @@ pub struct Report {
     /// Of long payloads.
     pub overflow_pages: u64,
     pub free_pages: u64,
+    /// Pages that only older versions reach: the history, and readers that have begun.
+    pub history_pages: u64,
     /// Pages that belong to nobody. A crash leaves some; they are lost room, and no fault.
     pub lost_pages: u64,
     /// Cells of leaves.
@@ -59,18 +71,19 @@ pub type FaultFunction = Option<unsafe extern "C" fn(context: *mut c_void, text:
 /// `options` is null or may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn oneflush_mvbt_options_default(options: *mut Options) -> Code {
-    call::without_handle(|| {
+    let fill = || {
         let default = mvbt::Options::default();
-        let filled = Options {
+        Ok(Options {
             page_bytes: default.page_bytes as u32,
             cache_bytes: default.cache_bytes as u64,
             spill_bytes: default.spill_bytes as u64,
             pages_max: default.pages_max,
+            reader_limit_pages: default.reader_limit_pages,
             read_only: default.read_only,
-        };
-        // SAFETY: by the contract of this function.
-        unsafe { put(options, filled) }
-    })
+        })
+    };
+    // SAFETY: by the contract of this function.
+    unsafe { call::without_handle(Out::Needed(options), fill) }
 }
 
 /// Makes a new database in a file that must not exist. `options` may be null. After a failure
@@ -89,7 +102,7 @@ pub unsafe extern "C" fn oneflush_mvbt_create(
 }
 
 /// Opens a database, and recovers it if a crash has left it. `options` may be null; the file's own
-/// size of pages counts. After a failure `*db` is null. One process may have a file open.
+/// size of pages counts. After a failure `*db` is null. Several processes may have a file open.
 ///
 /// # Safety
 /// As oneflush_mvbt_create().
@@ -104,25 +117,18 @@ pub unsafe extern "C" fn oneflush_mvbt_open(
 }
 
 unsafe fn begin(
-    path: *const c_char,
+    name: *const c_char,
     options: *const Options,
     db: *mut *mut DatabaseHandle,
     open: impl FnOnce(&Path, mvbt::Options) -> mvbt::Result<Database>,
 ) -> Code {
-    call::without_handle(|| {
-        // SAFETY: by the contract of the caller.
-        unsafe { put(db, std::ptr::null_mut()) }?;
-        if path.is_null() {
-            return Err(misuse("the path is null"));
-        }
-        // SAFETY: the path is a text, and the options are null or filled.
-        let (path, options) = unsafe { (CStr::from_ptr(path), options.as_ref()) };
-        let path = Path::new(OsStr::from_bytes(path.to_bytes()));
-        let database = open(path, wanted(options))?;
-        let handle = Box::new(DatabaseHandle { database, error: LastError::default() });
-        // SAFETY: by the contract of the caller.
-        unsafe { put(db, Box::into_raw(handle)) }
-    })
+    // SAFETY: by the contract of the caller.
+    unsafe {
+        call::without_handle(emptied(db), || {
+            let database = open(path(name)?, wanted(options.as_ref()))?;
+            Ok(boxed(DatabaseHandle { database, error: LastError::default() }))
+        })
+    }
 }
 
 fn wanted(options: Option<&Options>) -> mvbt::Options {
@@ -132,6 +138,7 @@ fn wanted(options: Option<&Options>) -> mvbt::Options {
         wanted.cache_bytes = usize::try_from(options.cache_bytes).unwrap_or(usize::MAX);
         wanted.spill_bytes = usize::try_from(options.spill_bytes).unwrap_or(usize::MAX);
         wanted.pages_max = options.pages_max;
+        wanted.reader_limit_pages = options.reader_limit_pages;
         wanted.read_only = options.read_only;
     }
     wanted
@@ -145,14 +152,8 @@ fn wanted(options: Option<&Options>) -> mvbt::Options {
 /// `db` is null or a handle that no call uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn oneflush_mvbt_close(db: *mut DatabaseHandle) -> Code {
-    call::without_handle(|| {
-        if db.is_null() {
-            return Ok(());
-        }
-        // SAFETY: `begin` made it by `Box::into_raw`, and it is given back once.
-        let handle = unsafe { Box::from_raw(db) };
-        Ok(handle.database.close()?)
-    })
+    // SAFETY: `begin` made it, and it is given back once.
+    unsafe { call::take_back(db, |handle| Ok(handle.database.close()?)) }
 }
 
 /// The message of the last call with this handle that failed. It stays until the next one.
@@ -162,19 +163,20 @@ pub unsafe extern "C" fn oneflush_mvbt_close(db: *mut DatabaseHandle) -> Code {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn oneflush_mvbt_db_error(db: *const DatabaseHandle) -> *const c_char {
     // SAFETY: by the contract of this function.
-    unsafe { db.as_ref() }.map_or(c"the database is null".as_ptr(), |db| db.error.text())
+    unsafe { call::message(db) }
 }
 
 /// Runs a call with a database.
 ///
 /// # Safety
 /// As `call::with`.
-pub unsafe fn with_database(
+pub unsafe fn with_database<T: Copy>(
     db: *const DatabaseHandle,
-    work: impl FnOnce(&Database) -> Result<(), Failure>,
+    out: Out<T>,
+    work: impl FnOnce(&Database) -> Result<T, Failure>,
 ) -> Code {
     // SAFETY: by the contract of this function.
-    unsafe { call::with(db, |db| &db.error, |db| work(&db.database)) }
+    unsafe { call::with(db, out, |db| work(&db.database)) }
 }
 
 /// A number that changes with each commit that changed something, of this database handle.
@@ -187,7 +189,7 @@ pub unsafe extern "C" fn oneflush_mvbt_data_version(
     version: *mut u64,
 ) -> Code {
     // SAFETY: by the contract of this function.
-    unsafe { with_database(db, |database| put(version, database.data_version().0)) }
+    unsafe { with_database(db, Out::Needed(version), |database| Ok(database.data_version().0)) }
 }
 
 /// Bytes of a page.
@@ -200,7 +202,35 @@ pub unsafe extern "C" fn oneflush_mvbt_page_bytes(
     bytes: *mut u32,
 ) -> Code {
     // SAFETY: by the contract of this function.
-    unsafe { with_database(db, |database| put(bytes, database.page_bytes() as u32)) }
+    unsafe { with_database(db, Out::Needed(bytes), |database| Ok(database.page_bytes() as u32)) }
+}
+
+/// The database gets no more pages than this. Beside oneflush_mvbt_page_count().
+///
+/// # Safety
+/// `db` is null or a handle, and `pages` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_pages_max(
+    db: *const DatabaseHandle,
+    pages: *mut u64,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe { with_database(db, Out::Needed(pages), |database| Ok(database.pages_max())) }
+}
+
+/// Sets it, for this handle of the database. It is never less than the pages that there are. `set`
+/// may be null; it gets what it is now. A transaction that writes meets it with its next page.
+///
+/// # Safety
+/// `db` is null or a handle, and `set` null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_set_pages_max(
+    db: *const DatabaseHandle,
+    pages: u64,
+    set: *mut u64,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe { with_database(db, Out::IfAsked(set), |database| Ok(database.set_pages_max(pages)?)) }
 }
 
 /// Looks at every page of the last committed version. `fault` may be null. ONEFLUSH_MVBT_OK says
@@ -225,18 +255,17 @@ pub unsafe extern "C" fn oneflush_mvbt_check(
                 unsafe { fault(context, text.as_ptr()) };
             }
         }
-        let told = Report {
+        Ok(Report {
             pages: found.pages,
             tree_pages: found.tree_pages,
             overflow_pages: found.overflow_pages,
             free_pages: found.free_pages,
+            history_pages: found.history_pages,
             lost_pages: found.lost.len() as u64,
             cells: found.cells,
             faults: found.faults.len() as u64,
-        };
-        // SAFETY: by the contract of this function.
-        unsafe { put(report, told) }
+        })
     };
     // SAFETY: by the contract of this function.
-    unsafe { with_database(db, check) }
+    unsafe { with_database(db, Out::Needed(report), check) }
 }

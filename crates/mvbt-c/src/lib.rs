@@ -9,7 +9,7 @@
 //! | transactions and savepoints | `transaction.rs` |
 //! | trees, inserts and deletes, meta words | `trees.rs` |
 //! | cursors | `cursor.rs` |
-//! | comparisons that the caller brings | `compare.rs` |
+//! | comparisons and orders that the caller brings | `compare.rs` |
 
 mod call;
 mod code;

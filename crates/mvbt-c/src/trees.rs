@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use mvbt::{Error, META_WORDS, TreeId};
 
-use crate::call::{bytes, misuse, put, put_if_asked};
+use crate::call::{Out, bytes, fill};
 use crate::code::Code;
 use crate::compare::{CompareFunction, compare};
 use crate::transaction::{Transaction, TransactionHandle, with_transaction};
@@ -19,14 +19,10 @@ pub unsafe extern "C" fn oneflush_mvbt_tree_create(
     is_record: bool,
     tree: *mut u32,
 ) -> Code {
+    let create =
+        |transaction: &mut Transaction| Ok(transaction.writer()?.create_tree(is_record)?.0);
     // SAFETY: by the contract of this function.
-    unsafe {
-        with_transaction(txn, |transaction| {
-            let writer = transaction.writer()?;
-            put(tree, 0)?;
-            put(tree, writer.create_tree(is_record)?.0)
-        })
-    }
+    unsafe { with_transaction(txn, Out::Needed(tree), create) }
 }
 
 /// Removes a tree and all that is in it.
@@ -38,7 +34,7 @@ pub unsafe extern "C" fn oneflush_mvbt_tree_drop(txn: *mut TransactionHandle, tr
     let drop_tree =
         |transaction: &mut Transaction| Ok(transaction.writer()?.drop_tree(TreeId(tree))?);
     // SAFETY: by the contract of this function.
-    unsafe { with_transaction(txn, drop_tree) }
+    unsafe { with_transaction(txn, Out::NOTHING, drop_tree) }
 }
 
 /// Takes all cells out of a tree. `cells` may be null; it gets how many there were.
@@ -51,14 +47,25 @@ pub unsafe extern "C" fn oneflush_mvbt_tree_clear(
     tree: u32,
     cells: *mut u64,
 ) -> Code {
-    let clear = |transaction: &mut Transaction| {
-        let count = transaction.writer()?.clear_tree(TreeId(tree))?;
-        // SAFETY: by the contract of this function.
-        unsafe { put_if_asked(cells, count) };
-        Ok(())
-    };
+    let clear =
+        |transaction: &mut Transaction| Ok(transaction.writer()?.clear_tree(TreeId(tree))?);
     // SAFETY: by the contract of this function.
-    unsafe { with_transaction(txn, clear) }
+    unsafe { with_transaction(txn, Out::IfAsked(cells), clear) }
+}
+
+/// How many cells a tree has. Reads all pages of the tree, but long payloads.
+///
+/// # Safety
+/// `txn` is null or a handle, and `cells` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_tree_count(
+    txn: *const TransactionHandle,
+    tree: u32,
+    cells: *mut u64,
+) -> Code {
+    let count = |transaction: &mut Transaction| Ok(transaction.reader()?.count(TreeId(tree))?);
+    // SAFETY: by the contract of this function.
+    unsafe { with_transaction(txn, Out::Needed(cells), count) }
 }
 
 /// The numbers of all trees, in order. `count` gets how many there are, also if that is more than
@@ -73,20 +80,13 @@ pub unsafe extern "C" fn oneflush_mvbt_tree_list(
     capacity: usize,
     count: *mut usize,
 ) -> Code {
-    let list = |transaction: &mut Transaction| {
-        let all = transaction.reader()?.trees()?;
-        if trees.is_null() && capacity > 0 {
-            return Err(misuse("the trees are null, and their capacity is not 0"));
-        }
-        for (index, tree) in all.iter().take(capacity).enumerate() {
-            // SAFETY: there is room for `capacity` numbers, and `index` is less.
-            unsafe { trees.add(index).write(tree.0) };
-        }
-        // SAFETY: by the contract of this function.
-        unsafe { put(count, all.len()) }
-    };
     // SAFETY: by the contract of this function.
-    unsafe { with_transaction(txn, list) }
+    unsafe {
+        with_transaction(txn, Out::Needed(count), |transaction| {
+            let all = transaction.reader()?.trees()?;
+            fill(trees, capacity, all.iter().map(|tree| tree.0))
+        })
+    }
 }
 
 /// One of 16 words that the database keeps for you: `index` from 0. New ones are 0.
@@ -102,11 +102,10 @@ pub unsafe extern "C" fn oneflush_mvbt_meta_get(
     let get = |transaction: &mut Transaction| {
         let words: [u32; META_WORDS] = transaction.reader()?.meta()?;
         let word = words.get(index as usize).ok_or(Error::Misuse { what: "there are 16 words" })?;
-        // SAFETY: by the contract of this function.
-        unsafe { put(value, *word) }
+        Ok(*word)
     };
     // SAFETY: by the contract of this function.
-    unsafe { with_transaction(txn, get) }
+    unsafe { with_transaction(txn, Out::Needed(value), get) }
 }
 
 /// Changes one of these words.
@@ -123,7 +122,7 @@ pub unsafe extern "C" fn oneflush_mvbt_meta_set(
         Ok(transaction.writer()?.set_meta(index as usize, value)?)
     };
     // SAFETY: by the contract of this function.
-    unsafe { with_transaction(txn, set) }
+    unsafe { with_transaction(txn, Out::NOTHING, set) }
 }
 
 /// How many pages the database has, used and free.
@@ -135,8 +134,9 @@ pub unsafe extern "C" fn oneflush_mvbt_page_count(
     txn: *const TransactionHandle,
     pages: *mut u64,
 ) -> Code {
+    let count = |transaction: &mut Transaction| Ok(transaction.reader()?.page_count()?);
     // SAFETY: by the contract of this function.
-    unsafe { with_transaction(txn, |transaction| put(pages, transaction.reader()?.page_count()?)) }
+    unsafe { with_transaction(txn, Out::Needed(pages), count) }
 }
 
 /// Puts a payload at a key. `replaced` may be null; it gets whether something was there. `payload`
@@ -156,11 +156,9 @@ pub unsafe extern "C" fn oneflush_mvbt_insert_integer(
 ) -> Code {
     // SAFETY: by the contract of this function.
     unsafe {
-        with_transaction(txn, |transaction| {
+        with_transaction(txn, Out::IfAsked(replaced), |transaction| {
             let payload = bytes(payload, length)?;
-            let was_there = transaction.writer()?.insert(TreeId(tree), key, payload)?;
-            put_if_asked(replaced, was_there);
-            Ok(())
+            Ok(transaction.writer()?.insert(TreeId(tree), key, payload)?)
         })
     }
 }
@@ -181,12 +179,9 @@ pub unsafe extern "C" fn oneflush_mvbt_insert_record(
 ) -> Code {
     // SAFETY: by the contract of this function.
     unsafe {
-        with_transaction(txn, |transaction| {
+        with_transaction(txn, Out::IfAsked(replaced), |transaction| {
             let (record, compare) = (bytes(record, length)?, compare(function, context)?);
-            let writer = transaction.writer()?;
-            let was_there = writer.insert_record(TreeId(tree), record, &compare)?;
-            put_if_asked(replaced, was_there);
-            Ok(())
+            Ok(transaction.writer()?.insert_record(TreeId(tree), record, &compare)?)
         })
     }
 }
@@ -202,13 +197,10 @@ pub unsafe extern "C" fn oneflush_mvbt_delete_integer(
     key: i64,
     found: *mut bool,
 ) -> Code {
+    let delete =
+        |transaction: &mut Transaction| Ok(transaction.writer()?.delete(TreeId(tree), key)?);
     // SAFETY: by the contract of this function.
-    unsafe {
-        with_transaction(txn, |transaction| {
-            put_if_asked(found, transaction.writer()?.delete(TreeId(tree), key)?);
-            Ok(())
-        })
-    }
+    unsafe { with_transaction(txn, Out::IfAsked(found), delete) }
 }
 
 /// Takes out the record that the comparison finds equal.
@@ -225,11 +217,9 @@ pub unsafe extern "C" fn oneflush_mvbt_delete_record(
 ) -> Code {
     // SAFETY: by the contract of this function.
     unsafe {
-        with_transaction(txn, |transaction| {
+        with_transaction(txn, Out::IfAsked(found), |transaction| {
             let compare = compare(function, context)?;
-            let was_there = transaction.writer()?.delete_record(TreeId(tree), &compare)?;
-            put_if_asked(found, was_there);
-            Ok(())
+            Ok(transaction.writer()?.delete_record(TreeId(tree), &compare)?)
         })
     }
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int checks;
 
@@ -33,6 +35,14 @@ static int by_bytes(void *context, const uint8_t *record, size_t length)
     if (order != 0)
         return order;
     return length < other->length ? -1 : length > other->length;
+}
+
+static int alphabetical(void *context, const uint8_t *a, size_t a_length, const uint8_t *b,
+                        size_t b_length)
+{
+    sought other = {b, b_length};
+    (*(int *)context)++;
+    return by_bytes(&other, a, a_length);
 }
 
 static sought word(const char *text)
@@ -69,9 +79,13 @@ static void without_a_database(const char *path)
     CHECK(oneflush_mvbt_open(path, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_options_default(NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_begin_read(NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    oneflush_mvbt_txn *txn = (oneflush_mvbt_txn *)&checks;
+    CHECK(oneflush_mvbt_begin_read(NULL, &txn) == ONEFLUSH_MVBT_MISUSE && txn == NULL);
     CHECK(oneflush_mvbt_commit(NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_cursor_next(NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(*oneflush_mvbt_db_error(NULL) != 0 && *oneflush_mvbt_txn_error(NULL) != 0);
+    CHECK(oneflush_mvbt_prepare(NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_cursor_save(NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(*oneflush_mvbt_cursor_error(NULL) != 0);
     OK(oneflush_mvbt_close(NULL));
     oneflush_mvbt_txn_close(NULL);
@@ -238,6 +252,304 @@ static void threads(oneflush_mvbt_db *db, uint32_t tree)
         CHECK(pthread_join(threads[n], NULL) == 0);
 }
 
+static oneflush_mvbt_txn *begin(oneflush_mvbt_db *db)
+{
+    oneflush_mvbt_txn *txn;
+    OK(oneflush_mvbt_begin_write(db, -1, &txn));
+    return txn;
+}
+
+// How many cells a tree has in the last committed version.
+static uint64_t cells_of(oneflush_mvbt_db *db, uint32_t tree)
+{
+    oneflush_mvbt_txn *txn;
+    uint64_t cells;
+    OK(oneflush_mvbt_begin_read(db, &txn));
+    OK(oneflush_mvbt_tree_count(txn, tree, &cells));
+    oneflush_mvbt_txn_close(txn);
+    return cells;
+}
+
+static bool holds(oneflush_mvbt_cursor *cursor, const char *text)
+{
+    uint64_t length;
+    uint8_t stored[16];
+    OK(oneflush_mvbt_cursor_payload_length(cursor, &length));
+    CHECK(length <= sizeof stored);
+    OK(oneflush_mvbt_cursor_payload(cursor, 0, stored, length));
+    return length == strlen(text) && memcmp(stored, text, length) == 0;
+}
+
+// Cells that a cursor changes in an integer tree, and where it stands then.
+static void at_a_cursor(oneflush_mvbt_db *db)
+{
+    oneflush_mvbt_txn *txn = begin(db), *reader;
+    oneflush_mvbt_cursor *cursor;
+    oneflush_mvbt_restored restored;
+    uint32_t tree;
+    uint64_t cells;
+    bool is_on_cell;
+    int64_t key;
+
+    OK(oneflush_mvbt_tree_create(txn, false, &tree));
+    OK(oneflush_mvbt_cursor_open(txn, tree, &cursor));
+    OK(oneflush_mvbt_cursor_estimate(cursor, &cells));
+    CHECK(cells == 0);
+    OK(oneflush_mvbt_cursor_restore(cursor, NULL, NULL, &restored));
+    CHECK(restored == ONEFLUSH_MVBT_NOWHERE);
+    CHECK(oneflush_mvbt_cursor_delete(cursor, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_cursor_replace(cursor, NULL, 0) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_cursor_overwrite(cursor, 0, NULL, 0) == ONEFLUSH_MVBT_MISUSE);
+    for (key = 0; key < 500; key++)
+        OK(oneflush_mvbt_insert_integer(txn, tree, key, (const uint8_t *)"abcd", 4, NULL));
+    CHECK(oneflush_mvbt_tree_count(txn, 99, &cells) == ONEFLUSH_MVBT_NO_TREE);
+    CHECK(oneflush_mvbt_tree_count(txn, tree, NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_tree_count(txn, tree, &cells));
+    CHECK(cells == 500);
+
+    OK(oneflush_mvbt_cursor_seek_integer(cursor, 250, NULL));
+    OK(oneflush_mvbt_cursor_estimate(cursor, &cells));
+    CHECK(cells > 100 && cells < 2500);
+    // What was not saved before a change cannot be restored.
+    OK(oneflush_mvbt_delete_integer(txn, tree, 0, NULL));
+    CHECK(oneflush_mvbt_cursor_save(cursor) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_cursor_restore(cursor, NULL, NULL, &restored) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_cursor_seek_integer(cursor, 250, NULL));
+    OK(oneflush_mvbt_cursor_save(cursor));
+    OK(oneflush_mvbt_delete_integer(txn, tree, 1, NULL));
+    OK(oneflush_mvbt_cursor_restore(cursor, NULL, NULL, &restored));
+    CHECK(restored == ONEFLUSH_MVBT_SAME);
+
+    OK(oneflush_mvbt_cursor_replace(cursor, (const uint8_t *)"efghij", 6));
+    OK(oneflush_mvbt_cursor_overwrite(cursor, 2, (const uint8_t *)"XY", 2));
+    CHECK(oneflush_mvbt_cursor_overwrite(cursor, 5, (const uint8_t *)"XY", 2) ==
+          ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_cursor_overwrite(cursor, 0, NULL, 2) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_cursor_replace(cursor, NULL, 2) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_cursor_restore(cursor, NULL, NULL, NULL));
+    CHECK(holds(cursor, "efXYij"));
+
+    // After a delete the step to the next cell is none.
+    OK(oneflush_mvbt_cursor_delete(cursor, NULL, NULL));
+    CHECK(oneflush_mvbt_cursor_delete(cursor, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_cursor_restore(cursor, NULL, NULL, &restored));
+    CHECK(restored == ONEFLUSH_MVBT_NEXT);
+    OK(oneflush_mvbt_cursor_next(cursor, &is_on_cell));
+    OK(oneflush_mvbt_cursor_key(cursor, &key));
+    CHECK(is_on_cell && key == 251 && holds(cursor, "abcd"));
+    OK(oneflush_mvbt_cursor_last(cursor, NULL));
+    OK(oneflush_mvbt_cursor_delete(cursor, NULL, NULL));
+    OK(oneflush_mvbt_cursor_restore(cursor, NULL, NULL, &restored));
+    CHECK(restored == ONEFLUSH_MVBT_PREVIOUS);
+    OK(oneflush_mvbt_cursor_previous(cursor, NULL));
+    OK(oneflush_mvbt_cursor_key(cursor, &key));
+    CHECK(key == 498);
+    OK(oneflush_mvbt_cursor_save(cursor));
+    OK(oneflush_mvbt_tree_clear(txn, tree, &cells));
+    CHECK(cells == 496);
+    OK(oneflush_mvbt_cursor_restore(cursor, NULL, NULL, &restored));
+    CHECK(restored == ONEFLUSH_MVBT_NOWHERE);
+    oneflush_mvbt_cursor_close(cursor);
+    OK(oneflush_mvbt_insert_integer(txn, tree, 1, NULL, 0, NULL));
+    OK(oneflush_mvbt_commit(txn, NULL));
+    oneflush_mvbt_txn_close(txn);
+
+    OK(oneflush_mvbt_begin_read(db, &reader));
+    OK(oneflush_mvbt_tree_count(reader, tree, &cells));
+    CHECK(cells == 1);
+    OK(oneflush_mvbt_cursor_open(reader, tree, &cursor));
+    OK(oneflush_mvbt_cursor_first(cursor, NULL));
+    OK(oneflush_mvbt_cursor_save(cursor));
+    OK(oneflush_mvbt_cursor_restore(cursor, NULL, NULL, &restored));
+    CHECK(restored == ONEFLUSH_MVBT_SAME);
+    CHECK(oneflush_mvbt_cursor_delete(cursor, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(strstr(oneflush_mvbt_cursor_error(cursor), "reads") != NULL);
+    oneflush_mvbt_cursor_close(cursor);
+    oneflush_mvbt_txn_close(reader);
+}
+
+// The same in a record tree, whose order the program has.
+static void in_your_order(oneflush_mvbt_db *db)
+{
+    static const char *const words[] = {"pear", "apple", "fig"};
+    oneflush_mvbt_txn *txn = begin(db);
+    oneflush_mvbt_cursor *cursor;
+    oneflush_mvbt_restored restored;
+    uint32_t tree;
+    bool is_there;
+    int asked = 0;
+    sought fig = word("fig"), banana = word("banana");
+
+    OK(oneflush_mvbt_tree_create(txn, true, &tree));
+    for (int n = 0; n < 3; n++) {
+        sought one = word(words[n]);
+        OK(oneflush_mvbt_insert_record(txn, tree, one.bytes, one.length, by_bytes, &one, NULL));
+    }
+    OK(oneflush_mvbt_cursor_open(txn, tree, &cursor));
+    OK(oneflush_mvbt_cursor_seek_record(cursor, by_bytes, &fig, &is_there));
+    CHECK(is_there);
+    OK(oneflush_mvbt_cursor_save(cursor));
+    OK(oneflush_mvbt_insert_record(txn, tree, banana.bytes, banana.length, by_bytes, &banana,
+                                   NULL));
+    // What was saved survives a call without the order.
+    CHECK(oneflush_mvbt_cursor_restore(cursor, NULL, NULL, &restored) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(asked == 0);
+    OK(oneflush_mvbt_cursor_restore(cursor, alphabetical, &asked, &restored));
+    CHECK(restored == ONEFLUSH_MVBT_SAME && asked > 0 && holds(cursor, "fig"));
+    CHECK(oneflush_mvbt_cursor_delete(cursor, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_cursor_replace(cursor, NULL, 0) == ONEFLUSH_MVBT_WRONG_KIND);
+    OK(oneflush_mvbt_cursor_delete(cursor, alphabetical, &asked));
+    OK(oneflush_mvbt_cursor_restore(cursor, alphabetical, &asked, &restored));
+    CHECK(restored == ONEFLUSH_MVBT_NEXT && holds(cursor, "pear"));
+    // The one beside it is its own only after a step.
+    CHECK(oneflush_mvbt_cursor_delete(cursor, alphabetical, &asked) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_cursor_next(cursor, NULL));
+    OK(oneflush_mvbt_cursor_delete(cursor, alphabetical, &asked));
+    OK(oneflush_mvbt_cursor_restore(cursor, alphabetical, &asked, &restored));
+    CHECK(restored == ONEFLUSH_MVBT_PREVIOUS && holds(cursor, "banana"));
+    oneflush_mvbt_cursor_close(cursor);
+    OK(oneflush_mvbt_rollback(txn));
+    oneflush_mvbt_txn_close(txn);
+}
+
+static void in_two_steps(oneflush_mvbt_db *db, uint32_t tree)
+{
+    oneflush_mvbt_txn *txn = begin(db), *second;
+    oneflush_mvbt_cursor *cursor;
+    uint64_t cells = cells_of(db, tree), version, finished, before, number;
+
+    CHECK(oneflush_mvbt_finish(txn, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(strstr(oneflush_mvbt_txn_error(txn), "not prepared") != NULL);
+    OK(oneflush_mvbt_insert_integer(txn, tree, 5001, NULL, 0, NULL));
+    OK(oneflush_mvbt_cursor_open(txn, tree, &cursor));
+    OK(oneflush_mvbt_txn_version(txn, &version));
+    OK(oneflush_mvbt_data_version(db, &before));
+    OK(oneflush_mvbt_prepare(txn));
+    // Durable, and not shown. Only finish and rollback may follow.
+    CHECK(cells_of(db, tree) == cells);
+    OK(oneflush_mvbt_data_version(db, &finished));
+    CHECK(finished == before);
+    CHECK(oneflush_mvbt_cursor_first(cursor, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(strstr(oneflush_mvbt_cursor_error(cursor), "prepared") != NULL);
+    CHECK(oneflush_mvbt_cursor_delete(cursor, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_insert_integer(txn, tree, 1, NULL, 0, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_savepoint(txn, &number) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_tree_count(txn, tree, &number) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_prepare(txn) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_commit(txn, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(strstr(oneflush_mvbt_txn_error(txn), "prepared") != NULL);
+    CHECK(oneflush_mvbt_begin_write(db, 0, &second) == ONEFLUSH_MVBT_BUSY);
+    OK(oneflush_mvbt_finish(txn, &finished));
+    CHECK(finished == version && cells_of(db, tree) == cells + 1);
+    CHECK(oneflush_mvbt_finish(txn, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_rollback(txn) == ONEFLUSH_MVBT_MISUSE);
+    oneflush_mvbt_cursor_close(cursor);
+    oneflush_mvbt_txn_close(txn);
+
+    txn = begin(db);
+    OK(oneflush_mvbt_insert_integer(txn, tree, 5002, NULL, 0, NULL));
+    OK(oneflush_mvbt_prepare(txn));
+    OK(oneflush_mvbt_rollback(txn));
+    CHECK(oneflush_mvbt_finish(txn, NULL) == ONEFLUSH_MVBT_MISUSE);
+    oneflush_mvbt_txn_close(txn);
+    // To close the handle takes it back too.
+    txn = begin(db);
+    OK(oneflush_mvbt_insert_integer(txn, tree, 5003, NULL, 0, NULL));
+    OK(oneflush_mvbt_prepare(txn));
+    oneflush_mvbt_txn_close(txn);
+    CHECK(cells_of(db, tree) == cells + 1);
+    // One that has changed nothing.
+    txn = begin(db);
+    OK(oneflush_mvbt_prepare(txn));
+    OK(oneflush_mvbt_finish(txn, NULL));
+    oneflush_mvbt_txn_close(txn);
+
+    OK(oneflush_mvbt_begin_read(db, &txn));
+    CHECK(oneflush_mvbt_prepare(txn) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_finish(txn, NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_commit(txn, NULL));
+    oneflush_mvbt_txn_close(txn);
+}
+
+// A process that ends between the two steps leaves the transaction.
+static void killed_between_the_steps(const char *path)
+{
+    oneflush_mvbt_db *db;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        oneflush_mvbt_txn *txn;
+        uint32_t tree;
+        OK(oneflush_mvbt_create(path, NULL, &db));
+        txn = begin(db);
+        OK(oneflush_mvbt_tree_create(txn, false, &tree));
+        OK(oneflush_mvbt_insert_integer(txn, tree, 7, NULL, 0, NULL));
+        OK(oneflush_mvbt_prepare(txn));
+        _exit((int)tree);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+    OK(oneflush_mvbt_open(path, NULL, &db));
+    CHECK(cells_of(db, (uint32_t)WEXITSTATUS(status)) == 1);
+    OK(oneflush_mvbt_close(db));
+}
+
+static void limits(oneflush_mvbt_db *db, uint32_t tree)
+{
+    static uint8_t large[200000];
+    oneflush_mvbt_txn *txn;
+    uint64_t before, set, pages;
+    OK(oneflush_mvbt_pages_max(db, &before));
+    CHECK(oneflush_mvbt_pages_max(db, NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_set_pages_max(db, 0, &set));
+    txn = begin(db);
+    OK(oneflush_mvbt_page_count(txn, &pages));
+    CHECK(set == pages);
+    OK(oneflush_mvbt_pages_max(db, &pages));
+    CHECK(set == pages);
+    CHECK(oneflush_mvbt_insert_integer(txn, tree, 1, large, sizeof large, NULL) ==
+          ONEFLUSH_MVBT_FULL);
+    OK(oneflush_mvbt_rollback(txn));
+    oneflush_mvbt_txn_close(txn);
+    OK(oneflush_mvbt_set_pages_max(db, before, NULL));
+    OK(oneflush_mvbt_pages_max(db, &pages));
+    CHECK(pages == before);
+}
+
+// A reader that holds too much keeps transactions from beginning.
+static void stale_readers(const char *path)
+{
+    oneflush_mvbt_db *db;
+    oneflush_mvbt_txn *txn, *reader;
+    oneflush_mvbt_options options;
+    oneflush_mvbt_code code = ONEFLUSH_MVBT_OK;
+    uint32_t tree;
+    static uint8_t large[200000];
+
+    OK(oneflush_mvbt_options_default(&options));
+    CHECK(options.reader_limit_pages > 1000);
+    options.reader_limit_pages = 10;
+    OK(oneflush_mvbt_create(path, &options, &db));
+    txn = begin(db);
+    OK(oneflush_mvbt_tree_create(txn, false, &tree));
+    OK(oneflush_mvbt_insert_integer(txn, tree, 1, large, sizeof large, NULL));
+    OK(oneflush_mvbt_commit(txn, NULL));
+    oneflush_mvbt_txn_close(txn);
+    OK(oneflush_mvbt_begin_read(db, &reader));
+    for (int n = 0; n < 4 && code == ONEFLUSH_MVBT_OK; n++) {
+        code = oneflush_mvbt_begin_write(db, -1, &txn);
+        if (code == ONEFLUSH_MVBT_OK) {
+            OK(oneflush_mvbt_insert_integer(txn, tree, 1, large, sizeof large, NULL));
+            OK(oneflush_mvbt_commit(txn, NULL));
+            oneflush_mvbt_txn_close(txn);
+        }
+    }
+    CHECK(code == ONEFLUSH_MVBT_BUSY);
+    CHECK(strstr(oneflush_mvbt_db_error(db), "reader_limit_pages") != NULL);
+    oneflush_mvbt_txn_close(reader);
+    oneflush_mvbt_txn_close(begin(db));
+    OK(oneflush_mvbt_close(db));
+}
+
 static void reopened(const char *path, uint32_t tree)
 {
     oneflush_mvbt_db *db;
@@ -293,8 +605,16 @@ int main(int count, char **arguments)
     integers(db, &tree);
     records(db);
     threads(db, tree);
+    at_a_cursor(db);
+    in_your_order(db);
+    in_two_steps(db, tree);
+    limits(db, tree);
     OK(oneflush_mvbt_close(db));
     reopened(path, tree);
+    snprintf(path, sizeof path, "%s/killed.mvbt", arguments[1]);
+    killed_between_the_steps(path);
+    snprintf(path, sizeof path, "%s/stale.mvbt", arguments[1]);
+    stale_readers(path);
     printf("%d checks\n", checks);
     return 0;
 }

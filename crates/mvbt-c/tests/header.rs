@@ -7,7 +7,8 @@ fn the_header_is_made_of_the_sources() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_root_or_default(folder);
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for file in ["code", "call", "compare", "database", "transaction", "trees", "cursor"] {
+    let files = ["code", "call", "compare", "database", "transaction", "trees", "cursor"];
+    for file in files {
         builder = builder.with_src(folder.join(format!("src/{file}.rs")));
     }
     let mut made = Vec::new();
