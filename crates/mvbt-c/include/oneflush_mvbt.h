@@ -85,6 +85,16 @@ typedef enum {
     ONEFLUSH_MVBT_NOWHERE = 3,
 } oneflush_mvbt_restored;
 
+// How a file counts what it keeps.
+typedef enum {
+    // Nothing is kept for readers that have not begun.
+    ONEFLUSH_MVBT_RETAIN_OFF = 0,
+    // At least the newest so many versions, and at most those of a second more.
+    ONEFLUSH_MVBT_RETAIN_VERSIONS = 1,
+    // The states of so many milliseconds before the newest transaction.
+    ONEFLUSH_MVBT_RETAIN_MS = 2,
+} oneflush_mvbt_retain_kind;
+
 // A place in a tree.
 typedef struct oneflush_mvbt_cursor oneflush_mvbt_cursor;
 
@@ -146,6 +156,30 @@ typedef int (*oneflush_mvbt_order)(void *context,
                                    size_t a_length,
                                    const uint8_t *b,
                                    size_t b_length);
+
+// When a version was committed.
+typedef struct {
+    // The first version of this time. Those behind it, up to the next mark, came within a second.
+    uint64_t version;
+    // In milliseconds since 1970. It is never less than that of the mark before.
+    uint64_t time_ms;
+    // So many versions were committed up to this one, since the history was begun. Some may be
+    // missing: the last ones of an opening, or those before a rollback.
+    uint64_t number;
+} oneflush_mvbt_mark;
+
+// What can be read.
+typedef struct {
+    // What the file keeps, and how much of it.
+    oneflush_mvbt_retain_kind retain;
+    uint64_t retain_count;
+    // The oldest version that can be read.
+    uint64_t from;
+    // The newest one.
+    uint64_t to;
+    // How many marks there are: those since `from`, and the one that has its time.
+    size_t marks;
+} oneflush_mvbt_history;
 
 #ifdef __cplusplus
 extern "C" {
@@ -417,6 +451,36 @@ oneflush_mvbt_code oneflush_mvbt_cursor_overwrite(oneflush_mvbt_cursor *cursor,
                                                   uint64_t offset,
                                                   const uint8_t *part,
                                                   size_t length);
+
+// Begins a transaction that reads the database as it was at a version: with the newest transaction
+// up to it. ONEFLUSH_MVBT_SNAPSHOT_GONE: the version is not kept any more, or not committed yet.
+// After a failure `*txn` is null, and the message is the database's.
+oneflush_mvbt_code oneflush_mvbt_begin_read_at(const oneflush_mvbt_db *db,
+                                               uint64_t version,
+                                               oneflush_mvbt_txn **txn);
+
+// The same at a time, in milliseconds since 1970: with all transactions that were committed by
+// then, and none that came later. Those of the last second before it may be missing, where the
+// history has no mark. ONEFLUSH_MVBT_SNAPSHOT_GONE: the history begins later, or there is none.
+oneflush_mvbt_code oneflush_mvbt_begin_read_at_time(const oneflush_mvbt_db *db,
+                                                    uint64_t time_ms,
+                                                    oneflush_mvbt_txn **txn);
+
+// What can be read, and the times of it. `history->marks` is how many marks there are. If that is
+// more than `capacity`, `marks` has the oldest ones. It may be null if `capacity` is 0.
+oneflush_mvbt_code oneflush_mvbt_history_list(const oneflush_mvbt_db *db,
+                                              oneflush_mvbt_mark *marks,
+                                              size_t capacity,
+                                              oneflush_mvbt_history *history);
+
+// From this transaction on, the file keeps so much for readers of older versions. `kind` is one of
+// oneflush_mvbt_retain_kind. `count` is of versions or milliseconds.
+oneflush_mvbt_code oneflush_mvbt_set_retain(oneflush_mvbt_txn *txn, uint32_t kind, uint64_t count);
+
+// Gives up what is older than a version, in a transaction of its own, which waits for who writes.
+// `from` may be null; it gets the oldest version that is kept. ONEFLUSH_MVBT_SNAPSHOT_GONE: the
+// file keeps no history.
+oneflush_mvbt_code oneflush_mvbt_prune(const oneflush_mvbt_db *db, uint64_t up_to, uint64_t *from);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -10,11 +10,13 @@
 //! | trees, inserts and deletes, meta words | `trees.rs` |
 //! | cursors | `cursor.rs` |
 //! | comparisons and orders that the caller brings | `compare.rs` |
+//! | older versions | `history.rs` |
 
 mod call;
 mod code;
 mod compare;
 mod cursor;
 mod database;
+mod history;
 mod transaction;
 mod trees;

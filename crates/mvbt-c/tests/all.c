@@ -515,6 +515,77 @@ static void limits(oneflush_mvbt_db *db, uint32_t tree)
     CHECK(pages == before);
 }
 
+static void older_versions(const char *path)
+{
+    oneflush_mvbt_db *db;
+    oneflush_mvbt_txn *txn;
+    oneflush_mvbt_history history;
+    oneflush_mvbt_mark marks[8];
+    uint64_t versions[5], from, cells, version;
+    uint32_t tree;
+
+    OK(oneflush_mvbt_create(path, NULL, &db));
+    OK(oneflush_mvbt_history_list(db, NULL, 0, &history));
+    CHECK(history.retain == ONEFLUSH_MVBT_RETAIN_OFF && history.marks == 0);
+    CHECK(history.from == history.to);
+    CHECK(oneflush_mvbt_prune(db, 1, &from) == ONEFLUSH_MVBT_SNAPSHOT_GONE);
+    CHECK(oneflush_mvbt_begin_read_at_time(db, 1, &txn) == ONEFLUSH_MVBT_SNAPSHOT_GONE);
+    CHECK(txn == NULL && strstr(oneflush_mvbt_db_error(db), "history") != NULL);
+    txn = begin(db);
+    OK(oneflush_mvbt_tree_create(txn, false, &tree));
+    CHECK(oneflush_mvbt_set_retain(txn, 3, 1) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_set_retain(txn, ONEFLUSH_MVBT_RETAIN_VERSIONS, 0) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_set_retain(txn, ONEFLUSH_MVBT_RETAIN_MS, 60000));
+    OK(oneflush_mvbt_commit(txn, NULL));
+    oneflush_mvbt_txn_close(txn);
+    OK(oneflush_mvbt_history_list(db, NULL, 0, &history));
+    CHECK(history.retain == ONEFLUSH_MVBT_RETAIN_MS && history.retain_count == 60000);
+    for (int n = 0; n < 5; n++) {
+        txn = begin(db);
+        OK(oneflush_mvbt_set_retain(txn, ONEFLUSH_MVBT_RETAIN_VERSIONS, 100));
+        OK(oneflush_mvbt_insert_integer(txn, tree, n, NULL, 0, NULL));
+        OK(oneflush_mvbt_commit(txn, &versions[n]));
+        oneflush_mvbt_txn_close(txn);
+    }
+    for (int n = 0; n < 5; n++) {
+        OK(oneflush_mvbt_begin_read_at(db, versions[n], &txn));
+        OK(oneflush_mvbt_tree_count(txn, tree, &cells));
+        OK(oneflush_mvbt_txn_version(txn, &version));
+        CHECK(cells == (uint64_t)n + 1 && version == versions[n]);
+        CHECK(oneflush_mvbt_tree_drop(txn, tree) == ONEFLUSH_MVBT_MISUSE);
+        oneflush_mvbt_txn_close(txn);
+    }
+    CHECK(oneflush_mvbt_begin_read_at(db, versions[4] + 1, &txn) == ONEFLUSH_MVBT_SNAPSHOT_GONE);
+    CHECK(oneflush_mvbt_begin_read_at(db, UINT64_MAX, &txn) == ONEFLUSH_MVBT_SNAPSHOT_GONE);
+    CHECK(oneflush_mvbt_begin_read_at(db, versions[4], NULL) == ONEFLUSH_MVBT_MISUSE);
+
+    CHECK(oneflush_mvbt_history_list(db, NULL, 8, &history) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_history_list(db, marks, 8, NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_history_list(db, marks, 8, &history));
+    CHECK(history.retain == ONEFLUSH_MVBT_RETAIN_VERSIONS && history.retain_count == 100);
+    CHECK(history.from <= versions[0] && history.to == versions[4]);
+    CHECK(history.marks >= 1 && history.marks <= 8);
+    CHECK(marks[0].version <= versions[0] && marks[0].number >= 1);
+    CHECK(marks[0].time_ms > UINT64_C(1700000000000));
+    // A mark is a second at least: none of this time, and all by the end of time.
+    CHECK(oneflush_mvbt_begin_read_at_time(db, 1, &txn) == ONEFLUSH_MVBT_SNAPSHOT_GONE);
+    for (int n = 0; n < 2; n++) {
+        uint64_t time_ms = n == 0 ? marks[0].time_ms + 86400000 : UINT64_MAX;
+        OK(oneflush_mvbt_begin_read_at_time(db, time_ms, &txn));
+        OK(oneflush_mvbt_tree_count(txn, tree, &cells));
+        CHECK(cells == 5);
+        oneflush_mvbt_txn_close(txn);
+    }
+
+    OK(oneflush_mvbt_prune(db, versions[3], &from));
+    CHECK(from == versions[3]);
+    CHECK(oneflush_mvbt_begin_read_at(db, versions[2], &txn) == ONEFLUSH_MVBT_SNAPSHOT_GONE);
+    OK(oneflush_mvbt_begin_read_at(db, versions[3], &txn));
+    oneflush_mvbt_txn_close(txn);
+    OK(oneflush_mvbt_prune(db, 0, NULL));
+    OK(oneflush_mvbt_close(db));
+}
+
 // A reader that holds too much keeps transactions from beginning.
 static void stale_readers(const char *path)
 {
@@ -613,6 +684,8 @@ int main(int count, char **arguments)
     reopened(path, tree);
     snprintf(path, sizeof path, "%s/killed.mvbt", arguments[1]);
     killed_between_the_steps(path);
+    snprintf(path, sizeof path, "%s/history.mvbt", arguments[1]);
+    older_versions(path);
     snprintf(path, sizeof path, "%s/stale.mvbt", arguments[1]);
     stale_readers(path);
     printf("%d checks\n", checks);
