@@ -95,6 +95,9 @@ typedef enum {
     ONEFLUSH_MVBT_RETAIN_MS = 2,
 } oneflush_mvbt_retain_kind;
 
+// A copy that is being made.
+typedef struct oneflush_mvbt_backup oneflush_mvbt_backup;
+
 // A place in a tree.
 typedef struct oneflush_mvbt_cursor oneflush_mvbt_cursor;
 
@@ -481,6 +484,38 @@ oneflush_mvbt_code oneflush_mvbt_set_retain(oneflush_mvbt_txn *txn, uint32_t kin
 // `from` may be null; it gets the oldest version that is kept. ONEFLUSH_MVBT_SNAPSHOT_GONE: the
 // file keeps no history.
 oneflush_mvbt_code oneflush_mvbt_prune(const oneflush_mvbt_db *db, uint64_t up_to, uint64_t *from);
+
+// Begins a copy of the last committed version, in a file that must not exist. Writers go on
+// meanwhile. The copy is compact, and keeps the numbers of trees and the meta words. It has no
+// history, and keeps none. Until the handle is closed it reads its version. After a failure
+// `*backup` is null, and the message is the database's.
+oneflush_mvbt_code oneflush_mvbt_backup_begin(const oneflush_mvbt_db *db,
+                                              const char *name,
+                                              oneflush_mvbt_backup **backup);
+
+// Copies about so many pages; a long payload is copied at once. UINT64_MAX: all that are left.
+// `is_done` may be null; it gets whether the copy is there under its name, durable. After a
+// failure there is no copy: close the handle, and begin anew.
+oneflush_mvbt_code oneflush_mvbt_backup_step(oneflush_mvbt_backup *backup,
+                                             uint64_t pages,
+                                             bool *is_done);
+
+// About how many pages are still to be copied. 0: the copy is done.
+oneflush_mvbt_code oneflush_mvbt_backup_remaining(const oneflush_mvbt_backup *backup,
+                                                  uint64_t *pages);
+
+// How many pages the version has that is copied. The copy may have less.
+oneflush_mvbt_code oneflush_mvbt_backup_page_count(const oneflush_mvbt_backup *backup,
+                                                   uint64_t *pages);
+
+// The message of the last call with this handle that failed. It stays until the next one.
+const char *oneflush_mvbt_backup_error(const oneflush_mvbt_backup *backup);
+
+// Gives the handle back. A copy that is not done leaves no file. Null is right.
+void oneflush_mvbt_backup_close(oneflush_mvbt_backup *backup);
+
+// Makes such a copy at once. It is durable when this returns.
+oneflush_mvbt_code oneflush_mvbt_vacuum_into(const oneflush_mvbt_db *db, const char *name);
 
 #ifdef __cplusplus
 }  // extern "C"

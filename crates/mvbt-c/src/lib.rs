@@ -11,7 +11,9 @@
 //! | cursors | `cursor.rs` |
 //! | comparisons and orders that the caller brings | `compare.rs` |
 //! | older versions | `history.rs` |
+//! | copies | `backup.rs` |
 
+mod backup;
 mod call;
 mod code;
 mod compare;

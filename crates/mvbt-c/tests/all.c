@@ -86,10 +86,13 @@ static void without_a_database(const char *path)
     CHECK(*oneflush_mvbt_db_error(NULL) != 0 && *oneflush_mvbt_txn_error(NULL) != 0);
     CHECK(oneflush_mvbt_prepare(NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_cursor_save(NULL) == ONEFLUSH_MVBT_MISUSE);
-    CHECK(*oneflush_mvbt_cursor_error(NULL) != 0);
+    CHECK(oneflush_mvbt_vacuum_into(NULL, path) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_backup_step(NULL, 1, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(*oneflush_mvbt_cursor_error(NULL) != 0 && *oneflush_mvbt_backup_error(NULL) != 0);
     OK(oneflush_mvbt_close(NULL));
     oneflush_mvbt_txn_close(NULL);
     oneflush_mvbt_cursor_close(NULL);
+    oneflush_mvbt_backup_close(NULL);
 }
 
 static void integers(oneflush_mvbt_db *db, uint32_t *tree)
@@ -515,6 +518,66 @@ static void limits(oneflush_mvbt_db *db, uint32_t tree)
     CHECK(pages == before);
 }
 
+static void copies(oneflush_mvbt_db *db, uint32_t tree, const char *folder)
+{
+    oneflush_mvbt_db *copy;
+    oneflush_mvbt_txn *txn;
+    oneflush_mvbt_backup *backup;
+    uint64_t cells = cells_of(db, tree), all, left, before;
+    uint32_t value;
+    bool is_done = false;
+    int steps = 0;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/copy.mvbt", folder);
+
+    CHECK(oneflush_mvbt_backup_begin(db, NULL, &backup) == ONEFLUSH_MVBT_MISUSE && backup == NULL);
+    CHECK(oneflush_mvbt_backup_begin(db, path, NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_backup_begin(db, path, &backup));
+    OK(oneflush_mvbt_backup_page_count(backup, &all));
+    OK(oneflush_mvbt_backup_remaining(backup, &left));
+    CHECK(all > 10 && left == all);
+    CHECK(oneflush_mvbt_backup_remaining(backup, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(*oneflush_mvbt_backup_error(backup) != 0);
+    // Writers go on, and the copy does not have what they write.
+    txn = begin(db);
+    OK(oneflush_mvbt_insert_integer(txn, tree, 6001, NULL, 0, NULL));
+    OK(oneflush_mvbt_commit(txn, NULL));
+    oneflush_mvbt_txn_close(txn);
+    for (; !is_done; steps++) {
+        CHECK(access(path, F_OK) != 0);
+        before = left;
+        OK(oneflush_mvbt_backup_step(backup, 1, &is_done));
+        OK(oneflush_mvbt_backup_remaining(backup, &left));
+        CHECK(left <= before && (left == 0) == is_done);
+    }
+    CHECK(steps > 5);
+    OK(oneflush_mvbt_backup_step(backup, 1, NULL));
+    oneflush_mvbt_backup_close(backup);
+    CHECK(oneflush_mvbt_backup_begin(db, path, &backup) == ONEFLUSH_MVBT_IO && backup == NULL);
+    CHECK(strstr(oneflush_mvbt_db_error(db), path) != NULL);
+    OK(oneflush_mvbt_open(path, NULL, &copy));
+    CHECK(cells_of(copy, tree) == cells && cells_of(db, tree) == cells + 1);
+    OK(oneflush_mvbt_begin_read(copy, &txn));
+    OK(oneflush_mvbt_meta_get(txn, 3, &value));
+    CHECK(value == 12345);
+    oneflush_mvbt_txn_close(txn);
+    OK(oneflush_mvbt_close(copy));
+
+    snprintf(path, sizeof path, "%s/abandoned.mvbt", folder);
+    OK(oneflush_mvbt_backup_begin(db, path, &backup));
+    OK(oneflush_mvbt_backup_step(backup, 1, &is_done));
+    CHECK(!is_done);
+    oneflush_mvbt_backup_close(backup);
+    CHECK(access(path, F_OK) != 0);
+
+    OK(oneflush_mvbt_vacuum_into(db, path));
+    CHECK(oneflush_mvbt_vacuum_into(db, path) == ONEFLUSH_MVBT_IO);
+    CHECK(oneflush_mvbt_vacuum_into(db, NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_open(path, NULL, &copy));
+    CHECK(cells_of(copy, tree) == cells + 1);
+    OK(oneflush_mvbt_close(copy));
+}
+
 static void older_versions(const char *path)
 {
     oneflush_mvbt_db *db;
@@ -680,6 +743,7 @@ int main(int count, char **arguments)
     in_your_order(db);
     in_two_steps(db, tree);
     limits(db, tree);
+    copies(db, tree, arguments[1]);
     OK(oneflush_mvbt_close(db));
     reopened(path, tree);
     snprintf(path, sizeof path, "%s/killed.mvbt", arguments[1]);
