@@ -99,7 +99,7 @@ pub fn join(
     // The first look of one who joins others reads the anchor.
     let mut seen = Seen::default();
     if is_alone {
-        writer.open(&store, &board, &found, options.read_only)?;
+        writer.open(&store, &board, &found)?;
         seen = board.seen();
     } else if !board.join(store.uuid) {
         return Err(Error::Busy { what: ORPHANED });

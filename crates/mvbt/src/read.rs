@@ -161,7 +161,7 @@ impl ReadTransaction {
         let (began, mut looks_without_writer) = (Instant::now(), 0);
         loop {
             // Asked before the page is read: a writer may end in between.
-            let is_begun = board.is_begun();
+            let is_writing = board.is_writing();
             self.shared.catch_up()?;
             store.forget(no);
             let image = store.page(no);
@@ -174,7 +174,7 @@ impl ReadTransaction {
                 let kept = image?.active().version;
                 return Err(Error::SnapshotGone { page: no, asked: self.version, kept });
             }
-            looks_without_writer += u32::from(!is_begun || !board.has_writer());
+            looks_without_writer += u32::from(!is_writing);
             std::thread::sleep(REREAD);
         }
     }

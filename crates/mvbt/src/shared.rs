@@ -56,8 +56,8 @@ impl Shared {
         Ok(())
     }
 
-    /// One who comes beside others finds that a writer has died, or that the first user may not
-    /// write: the last transaction was never judged (P4).
+    /// One who comes beside others finds that a writer has died, or that the first user has judged
+    /// the last transaction for itself alone (P4).
     pub fn repair_what_the_dead_have_left(self: &Arc<Shared>) -> Result<()> {
         if self.options.read_only {
             return self.judge_for_itself();
@@ -74,8 +74,8 @@ impl Shared {
         Ok(())
     }
 
-    /// One who may not write needs this only where the first user may not, either. What another
-    /// writer has left is above all versions that readers take.
+    /// One who may not write needs this only where the first user has judged for itself, too. What
+    /// another writer has left is above all versions that readers take.
     fn judge_for_itself(self: &Arc<Shared>) -> Result<()> {
         if !self.board.is_unjudged() {
             return Ok(());

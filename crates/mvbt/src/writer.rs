@@ -30,29 +30,14 @@ impl Writer {
         Writer { anchor, pool, garbage, uncollected }
     }
 
-    /// Nobody else uses the file. If it was not closed cleanly, the last transaction is judged, and
-    /// the anchor written that says so (I14, I15). With `read_only` that stays in memory, and the
-    /// next user who may write does it (P4).
-    pub fn open(
-        &mut self,
-        store: &Store,
-        board: &Board,
-        found: &Found,
-        read_only: bool,
-    ) -> Result<()> {
+    /// Nobody else uses the file. If it was not closed cleanly, the last transaction is judged
+    /// (I14). That stays in memory: the first who writes says it in an anchor (P4).
+    pub fn open(&mut self, store: &Store, board: &Board, found: &Found) -> Result<()> {
         let is_closed = self.anchor.is_closed;
-        let recovered = recovery::recover(store, found)?;
-        let current = recovered.current;
-        if is_closed {
-            *store.voids.write() = self.anchor.voids();
-        } else if read_only {
-            *store.voids.write() = recovered.anchor.voids();
-        } else {
-            self.declare_void(store, board, recovered.anchor)?;
-            KillPoint::Recovered.reached();
-        }
+        let Recovered { anchor, current } = recovery::recover(store, found)?;
+        *store.voids.write() = if is_closed { self.anchor.voids() } else { anchor.voids() };
         board.open(&Opened { uuid: store.uuid, current, anchor: self.anchor.sequence });
-        if !is_closed && read_only {
+        if !is_closed {
             board.leave_unjudged();
         }
         Ok(())

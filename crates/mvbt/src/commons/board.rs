@@ -25,7 +25,7 @@ const GENERATION: usize = 2;
 const CURRENT: usize = 3;
 /// The version that is being written; 0: none. A writer that died leaves it.
 const WRITING: usize = 4;
-/// Is there while a first user who may not write has judged the last transaction for itself alone.
+/// Is there while the first user has judged the last transaction for itself alone.
 const UNJUDGED: u64 = u64::MAX;
 /// The last version that was given.
 const LAST: usize = 5;
@@ -222,12 +222,19 @@ impl Board {
         self.load(WRITING) != 0
     }
 
+    /// A page may be half written just now. As long as nobody has judged what a crash has left,
+    /// nobody writes a page.
+    pub fn is_writing(&self) -> bool {
+        let writing = self.load(WRITING);
+        writing != 0 && writing != UNJUDGED && self.0.has_writer()
+    }
+
     pub fn has_writer(&self) -> bool {
         self.0.has_writer()
     }
 
-    /// Readers may take versions of which only the first user knows what is void: it may not write
-    /// an anchor that says so (P4).
+    /// Readers may take versions of which only the first user knows what is void: no anchor says so
+    /// yet (P4).
     pub fn is_unjudged(&self) -> bool {
         self.load(WRITING) == UNJUDGED
     }
