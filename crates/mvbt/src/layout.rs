@@ -10,6 +10,8 @@ pub const RING_BLOCKS: u64 = 8;
 /// Of anchors and ring.
 pub const HEAD_BYTES: usize = (ANCHORS + RING_BLOCKS) as usize * BLOCK_BYTES;
 const PAGES_AT: u64 = HEAD_BYTES as u64;
+/// Whoever opens the file reads so many bytes of the first pages along with the head.
+pub const FIRST_PAGES_BYTES: usize = 24 * 1024;
 
 pub fn is_page_size(bytes: usize) -> bool {
     bytes.is_power_of_two() && (PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&bytes)

@@ -59,7 +59,7 @@ pub fn open(path: &Path, options: Options) -> Result<Arc<Shared>> {
         })?),
     };
     // What is no database gets no file beside it.
-    recovery::newest_anchor(&*storage, &path)?;
+    recovery::check_is_database(&*storage, &path)?;
     let joins = |commons, is_alone| {
         join(Arc::clone(&storage) as _, path.clone(), options.clone(), commons, is_alone)
     };

@@ -25,6 +25,26 @@ pub struct Found {
     pub blocks: Vec<CommitBlock>,
     /// The other one was written, and is not whole. It was the newer one, perhaps.
     pub is_alone: bool,
+    /// The begin of the file: anchors, ring, and the first pages.
+    begin: AlignedBuffer,
+}
+
+impl Found {
+    /// The first pages of the file, which were read along.
+    pub fn first_pages(&self) -> impl Iterator<Item = (PageNo, &[u8])> {
+        let pages = self.begin.get(layout::HEAD_BYTES..).unwrap_or_default();
+        (1..).map(PageNo).zip(pages.chunks_exact(self.anchor.page_bytes))
+    }
+}
+
+/// What is no database is refused. To be asked before anything is made beside the file.
+pub fn check_is_database(storage: &dyn Storage, path: &Path) -> Result<()> {
+    let mut block = AlignedBuffer::zeroed(BLOCK_BYTES);
+    match storage.read_at(&mut block, 0) {
+        Ok(()) if block.starts_with(MAGIC) => Ok(()),
+        // The first anchor may be the one that is damaged.
+        _ => newest_anchor(storage, path).map(drop),
+    }
 }
 
 /// The newer of the anchors that are whole.
@@ -32,7 +52,8 @@ pub fn newest_anchor(storage: &dyn Storage, path: &Path) -> Result<Found> {
     let mut is_alone = false;
     let mut found: Option<Anchor> = None;
     let mut begins = Vec::new();
-    let head = read_head(storage, path)?;
+    let begin = read_begin(storage, path)?;
+    let head = &begin[..begin.len().min(layout::HEAD_BYTES)];
     for (place, block) in (0..2).zip(head.chunks_exact(BLOCK_BYTES)) {
         if block.starts_with(MAGIC) && get_u32(block, 16) > FORMAT {
             let (path, found) = (path.to_owned(), get_u32(block, 16));
@@ -46,11 +67,11 @@ pub fn newest_anchor(storage: &dyn Storage, path: &Path) -> Result<Found> {
         begins.push(block[..MAGIC.len()].to_vec());
     }
     let ring = head.chunks_exact(BLOCK_BYTES).skip(2);
-    let found = found.map(|anchor| {
+    if let Some(anchor) = found {
         let blocks = ring.filter_map(|block| CommitBlock::decode(block, anchor.uuid)).collect();
-        Found { anchor, blocks, is_alone }
-    });
-    found.ok_or_else(|| match begins.iter().any(|begin| begin == MAGIC) {
+        return Ok(Found { anchor, blocks, is_alone, begin });
+    }
+    Err(match begins.iter().any(|begin| begin == MAGIC) {
         true => Error::AnchorsDamaged {
             path: path.to_owned(),
             what: "both anchors are damaged".to_owned(),
@@ -59,15 +80,15 @@ pub fn newest_anchor(storage: &dyn Storage, path: &Path) -> Result<Found> {
     })
 }
 
-/// Anchors and ring, in one read. A shorter file has less.
-fn read_head(storage: &dyn Storage, path: &Path) -> Result<AlignedBuffer> {
+/// Anchors, ring and the first pages, in one read. A shorter file has less.
+fn read_begin(storage: &dyn Storage, path: &Path) -> Result<AlignedBuffer> {
     let failed = |source| Error::Io { path: path.to_owned(), doing: "read its anchors", source };
-    let whole = layout::HEAD_BYTES;
+    let whole = layout::HEAD_BYTES + layout::FIRST_PAGES_BYTES;
     let there = storage.size_bytes().map_err(failed)? as usize;
     let length = there.min(whole) / BLOCK_BYTES * BLOCK_BYTES;
-    let mut head = AlignedBuffer::zeroed(length);
-    storage.read_at(&mut head, 0).map_err(failed)?;
-    Ok(head)
+    let mut begin = AlignedBuffer::zeroed(length);
+    storage.read_at(&mut begin, 0).map_err(failed)?;
+    Ok(begin)
 }
 
 /// What a file is that is none of ours.

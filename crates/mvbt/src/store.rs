@@ -229,6 +229,17 @@ impl Store {
         Ok(image)
     }
 
+    /// Pages that were read along with the anchors, while nobody writes. What is void is known.
+    pub fn keep_first(&self, found: &Found) {
+        let voids = self.voids.read().clone();
+        for (no, bytes) in found.first_pages() {
+            // Whoever asks for a page that is not sound reads it again, and hears why.
+            if let Ok(image) = Image::read(bytes.into(), no, self.uuid, &voids) {
+                self.cache.put_read(Arc::new(image), self.cache.changes(no));
+            }
+        }
+    }
+
     fn read_page(&self, no: PageNo) -> Result<Image> {
         // First the intervals: a scrub takes directories out of the file, and then an interval.
         let voids = self.voids.read().clone();

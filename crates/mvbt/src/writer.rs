@@ -36,6 +36,7 @@ impl Writer {
         let is_closed = self.anchor.is_closed;
         let Recovered { anchor, current } = recovery::recover(store, found)?;
         *store.voids.write() = if is_closed { self.anchor.voids() } else { anchor.voids() };
+        store.keep_first(found);
         board.open(&Opened { uuid: store.uuid, current, anchor: self.anchor.sequence });
         if !is_closed {
             board.leave_unjudged();
