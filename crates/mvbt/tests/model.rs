@@ -3,7 +3,9 @@
 mod common;
 
 use common::Memory;
-use common::model::{Model, check, check_reader, drawn_options, sound, transaction};
+use common::model::{Model, STEPS, check, check_reader, drawn_options, sound, transaction};
+use std::sync::atomic::Ordering::Relaxed;
+
 use oneflush_mvbt::{ReadTransaction, Version};
 
 fn run(seed: u64, transactions: usize) {
@@ -62,4 +64,5 @@ fn a_database_holds_what_ordered_maps_hold_in_every_version() {
     for seed in 0..seeds.unwrap_or(40) {
         run(seed, 200);
     }
+    println!("{} operations", STEPS.load(Relaxed));
 }

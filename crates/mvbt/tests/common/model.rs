@@ -1,6 +1,7 @@
 //! What a database holds: ordered maps. Random operations on both.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use oneflush_mvbt::{
     Database, Error, Options, Probe, Read, ReadTransaction, Result, TreeId, WriteTransaction,
@@ -184,6 +185,9 @@ pub fn step(rng: &mut fastrand::Rng, txn: &mut WriteTransaction, model: &mut Mod
     Ok(())
 }
 
+/// Of all transactions.
+pub static STEPS: AtomicU64 = AtomicU64::new(0);
+
 /// True if the transaction was committed. An error may have come before the commit, or in it. Then
 /// the database has this transaction, or it has not: the model is as it would be with it.
 /// `may_void`: it may be rolled back after the commit's first step.
@@ -199,6 +203,7 @@ pub fn transaction(
     let mut txn = db.begin_write()?;
     let mut savepoints: Vec<(usize, Model)> = Vec::new();
     let steps = if rng.u8(..10) == 0 { rng.usize(1..200) } else { rng.usize(1..6) };
+    STEPS.fetch_add(steps as u64, Relaxed);
     for _ in 0..steps {
         match rng.u8(..30) {
             0 => savepoints.push((txn.savepoint(), model.clone())),
