@@ -117,10 +117,7 @@ impl Cursor {
         while let Some(step) = self.path.last_mut() {
             if step.index > 0 {
                 step.index -= 1;
-                self.go_down(source, Probe::Last)?;
-                let step = *self.path.last().expect("the way ends in a leaf");
-                self.is_on_cell = step.index < source.page(step.no)?.view()?.len();
-                return Ok(());
+                return self.go_down(source, Probe::Last);
             }
             self.path.pop();
         }
@@ -134,12 +131,10 @@ impl Cursor {
             let page = source.page(step.no)?;
             let view = page.view()?;
             if step.index < view.len() {
+                let is_leaf = view.height == 0;
                 drop(page);
-                self.go_down(source, Probe::First)?;
-                // A leaf is empty only as the root of an empty tree.
-                let step = *self.path.last().expect("the way ends in a leaf");
-                self.is_on_cell = step.index < source.page(step.no)?.view()?.len();
-                return Ok(());
+                self.is_on_cell = is_leaf;
+                return if is_leaf { Ok(()) } else { self.go_down(source, Probe::First) };
             }
             self.path.pop();
             if let Some(above) = self.path.last_mut() {
@@ -149,22 +144,27 @@ impl Cursor {
         Ok(())
     }
 
-    /// From a cell of an inner page to the first or last cell of the leaves below it.
+    /// From a cell of an inner page to the first or last cell of the leaves below it. On a cell of a
+    /// leaf the cursor stays.
     fn go_down(&mut self, source: &dyn Source, probe: Probe<'_>) -> Result<()> {
         let step = *self.path.last().expect("there is a step");
         let (child, above) = {
             let page = source.page(step.no)?;
             let view = page.view()?;
             if view.height == 0 {
+                self.is_on_cell = true;
                 return Ok(());
             }
             (view.cell(step.index).child, view.bound())
         };
         self.count_leaf(source, child, if matches!(probe, Probe::Last) { -1 } else { 1 })?;
         search::descend_from(source, &self.tree, child, above, probe, &mut self.path)?;
-        if let (Probe::Last, Some(step)) = (probe, self.path.last_mut()) {
+        let step = self.path.last_mut().expect("the way ends in a leaf");
+        if let Probe::Last = probe {
             step.index = step.index.saturating_sub(1);
         }
+        // A leaf is empty only as the root of an empty tree.
+        self.is_on_cell = step.index < source.page(step.no)?.view()?.len();
         Ok(())
     }
 
