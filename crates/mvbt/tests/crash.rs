@@ -4,7 +4,7 @@ mod common;
 
 use common::Memory;
 use common::model::{Model, check, drawn_options, transaction};
-use oneflush_mvbt::{Database, Options};
+use oneflush_mvbt::{Database, Options, Read};
 
 /// Opens what is left, with power failures on the way.
 fn open_at_last(
@@ -76,4 +76,47 @@ fn after_a_loss_of_power_the_last_transaction_is_whole_or_not_there() {
     for seed in 0..seeds.unwrap_or(60) {
         run(seed, 40);
     }
+}
+
+/// I15: what is void is in memory until somebody writes, and in the file from then on.
+#[test]
+fn an_opening_after_a_crash_writes_nothing_before_the_first_transaction_does() {
+    let memory = Memory::default();
+    let mut options = Options::default();
+    options.spill_bytes = 0;
+    let db = memory.create(options.clone()).unwrap();
+    let mut txn = db.begin_write().unwrap();
+    let tree = txn.create_tree(false).unwrap();
+    for key in 0..100 {
+        txn.insert(tree, key, &[1; 100]).unwrap();
+    }
+    txn.commit().unwrap();
+    let mut txn = db.begin_write().unwrap();
+    for key in 100..500 {
+        txn.insert(tree, key, &[2; 100]).unwrap();
+    }
+    let left = Memory::of(memory.bytes());
+    txn.rollback().unwrap();
+    let before = left.bytes();
+    for _ in 0..2 {
+        let db = left.open(options.clone()).unwrap();
+        assert_eq!(db.begin_read().unwrap().count(tree).unwrap(), 100);
+        assert_eq!(db.begin_read().unwrap().get(tree, 100).unwrap(), None);
+        drop(db);
+        assert!(left.bytes() == before, "the opening has written");
+    }
+    let db = left.open(options.clone()).unwrap();
+    let reader = db.begin_read().unwrap();
+    let mut txn = db.begin_write().unwrap();
+    assert_eq!(txn.count(tree).unwrap(), 100);
+    txn.insert(tree, 7, &[3; 100]).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(reader.get(tree, 7).unwrap().unwrap(), [1; 100]);
+    drop(reader);
+    common::model::sound(&db, "after the first transaction");
+    drop(db);
+    let db = left.open(options).unwrap();
+    let reader = db.begin_read().unwrap();
+    assert_eq!((reader.count(tree).unwrap(), reader.get(tree, 100).unwrap()), (100, None));
+    assert_eq!(reader.get(tree, 7).unwrap().unwrap(), [3; 100]);
 }
