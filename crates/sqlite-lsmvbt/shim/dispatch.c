@@ -1,0 +1,100 @@
+/*
+** Calls that concern both engines at once, or an object that has no tag yet. All others are
+** dispatched by what the build generates.
+*/
+
+SQLITE_PRIVATE int sqlite3BtreeOpen(sqlite3_vfs *pVfs, const char *zFilename, sqlite3 *db,
+                                    Btree **ppBtree, int flags, int vfsFlags){
+  int isMv;
+  int rc = mvChoose(pVfs, zFilename, db, flags, vfsFlags, &isMv);
+  if( rc!=SQLITE_OK ) return rc;
+  if( isMv ) return mvBtreeOpen(pVfs, zFilename, db, ppBtree, vfsFlags);
+  return stockBtreeOpen(pVfs, zFilename, db, ppBtree, flags, vfsFlags);
+}
+
+SQLITE_PRIVATE int sqlite3BtreeCursorSize(void){
+  int nStock = stockBtreeCursorSize();
+  int nMv = (int)ROUND8(sizeof(MvCursor));
+  return MAX(nStock, nMv);
+}
+
+/* Nobody knows yet which engine it gets: both leave alone what is zero. */
+SQLITE_PRIVATE void sqlite3BtreeCursorZero(BtCursor *pCur){
+  stockBtreeCursorZero(pCur);
+}
+
+SQLITE_PRIVATE int sqlite3BtreeCursor(Btree *p, Pgno iTable, int wrFlag, struct KeyInfo *pKeyInfo,
+                                      BtCursor *pCur){
+  if( MV_IS(p) ) return mvBtreeCursor(p, iTable, wrFlag, pKeyInfo, pCur);
+  return stockBtreeCursor(p, iTable, wrFlag, pKeyInfo, pCur);
+}
+
+/* A row of a tree goes into another one, by the sqlite3BtreeInsert() that follows. Between two
+** stock trees it goes as it stands. Otherwise it waits in the database that is ours. */
+SQLITE_PRIVATE int sqlite3BtreeTransferRow(BtCursor *pDest, BtCursor *pSrc, i64 iKey){
+  MvRow *pRow;
+  u32 n;
+  u8 *a;
+  int rc;
+  if( !MV_IS_CURSOR(pDest) && !MV_IS_CURSOR(pSrc) ){
+    return stockBtreeTransferRow(pDest, pSrc, iKey);
+  }
+  pRow = &((MvCursor*)(MV_IS_CURSOR(pDest) ? pDest : pSrc))->p->row;
+  n = sqlite3BtreePayloadSize(pSrc);
+  a = sqlite3_realloc64(pRow->a, (u64)n+MV_OVERRUN);
+  if( a==0 ) return SQLITE_NOMEM_BKPT;
+  pRow->a = a;
+  rc = sqlite3BtreePayload(pSrc, 0, n, a);
+  if( rc!=SQLITE_OK ) return rc;
+  memset(&a[n], 0, MV_OVERRUN);
+  pRow->n = (int)n;
+  pRow->pDest = pDest;
+  return SQLITE_OK;
+}
+
+/* A row that waits for a stock cursor. */
+static MvRow *mvRowFor(BtCursor *pCur){
+  sqlite3 *db = pCur->pBtree->db;
+  int i;
+  for(i=0; i<db->nDb; i++){
+    MvBtree *p = (MvBtree*)db->aDb[i].pBt;
+    if( MV_IS(p) && p->row.pDest==pCur ) return &p->row;
+  }
+  return 0;
+}
+
+SQLITE_PRIVATE int sqlite3BtreeInsert(BtCursor *pCur, const BtreePayload *pPayload, int flags,
+                                      int seekResult){
+  MvRow *pRow;
+  if( MV_IS_CURSOR(pCur) ) return mvBtreeInsert(pCur, pPayload, flags, seekResult);
+  if( (flags & BTREE_PREFORMAT)!=0 && (pRow = mvRowFor(pCur))!=0 ){
+    BtreePayload x;
+    memset(&x, 0, sizeof(x));
+    pRow->pDest = 0;
+    if( pCur->pKeyInfo ){
+      x.pKey = pRow->a;
+      x.nKey = pRow->n;
+    }else{
+      x.nKey = pPayload->nKey;
+      x.pData = pRow->a;
+      x.nData = pRow->n;
+    }
+    return stockBtreeInsert(pCur, &x, flags & ~BTREE_PREFORMAT, seekResult);
+  }
+  return stockBtreeInsert(pCur, pPayload, flags, seekResult);
+}
+
+/* The end of VACUUM: pTo gets what pFrom has, and is committed. */
+SQLITE_PRIVATE int sqlite3BtreeCopyFile(Btree *pTo, Btree *pFrom){
+  int rc;
+  if( !MV_IS(pTo) && !MV_IS(pFrom) ) return stockBtreeCopyFile(pTo, pFrom);
+  rc = mvCopyAll(MV_IS(pTo) ? ((MvBtree*)pTo)->db : pTo->db, pTo, pFrom);
+  if( rc==SQLITE_OK ) rc = sqlite3BtreeCommit(pTo);
+  if( rc!=SQLITE_OK ) (void)sqlite3BtreeRollback(pTo, SQLITE_OK, 0);
+  return rc;
+}
+
+/* What pragma.c calls in the place of sqlite3_file_control(). */
+SQLITE_PRIVATE int mvPragmaFileControl(sqlite3 *db, const char *zDbName, int op, void *pArg){
+  return sqlite3_file_control(db, zDbName, op, pArg);
+}

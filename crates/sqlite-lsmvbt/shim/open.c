@@ -1,0 +1,221 @@
+/*
+** Open, create and close.
+*/
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include <errno.h>
+
+static void mvFreeRow(MvRow *pRow){
+  sqlite3_free(pRow->a);
+  memset(pRow, 0, sizeof(*pRow));
+}
+
+/* The bytes of the parameters of a URI, with the zero behind them. */
+static size_t mvParameterBytes(const char *zFilename){
+  const char *zFirst = &zFilename[strlen(zFilename)+1];
+  const char *z = zFirst;
+  while( *z ){
+    z += strlen(z)+1;
+    z += strlen(z)+1;
+  }
+  return (size_t)(&z[1]-zFirst);
+}
+
+/* The pager, and behind it the names in the order that sqlite3_filename_database() relies on: the
+** address of the pager, four zeros, the path, the parameters, the names of journal and WAL. */
+static MvPager *mvNewPager(sqlite3_vfs *pVfs, const char *zFilename, const char *zPath){
+  size_t nPath = strlen(zPath);
+  size_t nParam = mvParameterBytes(zFilename);
+  MvPager *pPager;
+  u8 *a;
+  size_t nHead = ROUND8(sizeof(MvPager));
+  pPager = sqlite3MallocZero(nHead + sizeof(Pager*) + 4 + nPath+1 + nParam + nPath+9 + nPath+5 + 3);
+  if( pPager==0 ) return 0;
+  a = (u8*)pPager + nHead;
+  memcpy(a, &pPager, sizeof(Pager*));
+  a += sizeof(Pager*) + 4;
+  pPager->base.zFilename = (char*)a;
+  memcpy(a, zPath, nPath);
+  a += nPath+1;
+  memcpy(a, &zFilename[strlen(zFilename)+1], nParam);
+  a += nParam;
+  pPager->base.zJournal = (char*)a;
+  memcpy(a, zPath, nPath);
+  memcpy(&a[nPath], "-journal", 8);
+  a += nPath+9;
+#ifndef SQLITE_OMIT_WAL
+  pPager->base.zWal = (char*)a;
+#endif
+  memcpy(a, zPath, nPath);
+  memcpy(&a[nPath], "-wal", 4);
+  pPager->base.pVfs = (sqlite3_vfs*)mvTag;
+  pPager->base.fd = &pPager->file.base;
+  pPager->base.jfd = &pPager->closed;
+  pPager->pVfs = pVfs;
+  pPager->file.base.pMethods = &mvFileMethods;
+  return pPager;
+}
+
+static int mvOpenFailed(oneflush_mvbt_code code){
+  return mvFailed(code, oneflush_mvbt_open_error());
+}
+
+/* Tree 1 of SQLite is there from the beginning. */
+static int mvMakeSchema(oneflush_mvbt_db *engine){
+  oneflush_mvbt_txn *txn = 0;
+  u32 tree = 0;
+  oneflush_mvbt_code code = oneflush_mvbt_begin_write(engine, 0, &txn);
+  if( code!=ONEFLUSH_MVBT_OK ) return mvFailed(code, oneflush_mvbt_db_error(engine));
+  code = oneflush_mvbt_tree_create(txn, false, &tree);
+  if( code==ONEFLUSH_MVBT_OK ) code = oneflush_mvbt_commit(txn, 0);
+  if( code!=ONEFLUSH_MVBT_OK ){
+    int rc = mvFailed(code, oneflush_mvbt_txn_error(txn));
+    oneflush_mvbt_txn_close(txn);
+    return rc;
+  }
+  oneflush_mvbt_txn_close(txn);
+  return tree==MV_TREE(1) ? SQLITE_OK : SQLITE_INTERNAL;
+}
+
+static int mvSyncFolder(const char *zPath){
+  char *zFolder = sqlite3_mprintf("%s", zPath);
+  char *zEnd = zFolder ? strrchr(zFolder, '/') : 0;
+  int rc = SQLITE_IOERR_DIR_FSYNC;
+  int fd;
+  if( zFolder==0 ) return SQLITE_NOMEM_BKPT;
+  if( zEnd ) zEnd[zEnd==zFolder] = 0;
+  fd = open(zEnd ? zFolder : ".", O_RDONLY|O_CLOEXEC);
+  if( fd>=0 ){
+    if( fsync(fd)==0 ) rc = SQLITE_OK;
+    close(fd);
+  }
+  sqlite3_free(zFolder);
+  return rc;
+}
+
+/* Makes a database under another name, and gives it its own when it is whole: nobody ever sees a
+** part of it. Who comes second opens the other's. */
+static int mvCreate(const char *zPath, int *pIsFresh){
+  oneflush_mvbt_db *engine = 0;
+  oneflush_mvbt_code code;
+  struct stat buf;
+  u64 random;
+  char *zNew;
+  int rc;
+  sqlite3_randomness(sizeof(random), &random);
+  zNew = sqlite3_mprintf("%s-new-%016llx", zPath, random);
+  if( zNew==0 ) return SQLITE_NOMEM_BKPT;
+  code = oneflush_mvbt_create(zNew, 0, &engine);
+  if( code!=ONEFLUSH_MVBT_OK ){
+    rc = mvOpenFailed(code);
+    sqlite3_free(zNew);
+    return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
+  }
+  rc = mvMakeSchema(engine);
+  code = oneflush_mvbt_close(engine);
+  if( rc==SQLITE_OK && code!=ONEFLUSH_MVBT_OK ) rc = mvOpenFailed(code);
+  if( rc==SQLITE_OK ){
+    *pIsFresh = 1;
+    if( stat(zPath, &buf)==0 && buf.st_size==0 ){
+      /* An empty file stands there: it is a new database. */
+      (void)chmod(zNew, buf.st_mode & 07777);
+      if( rename(zNew, zPath)!=0 ) rc = SQLITE_CANTOPEN_BKPT;
+    }else if( link(zNew, zPath)!=0 ){
+      *pIsFresh = 0;
+      if( errno!=EEXIST ) rc = SQLITE_CANTOPEN_BKPT;
+    }
+  }
+  (void)unlink(zNew);
+  sqlite3_free(zNew);
+  if( rc==SQLITE_OK && *pIsFresh ) rc = mvSyncFolder(zPath);
+  return rc;
+}
+
+/* Opens what is there, or makes it. */
+static int mvOpenEngine(MvBtree *p, int vfsFlags){
+  const char *zPath = p->pPager->base.zFilename;
+  oneflush_mvbt_options options;
+  oneflush_mvbt_code code;
+  struct stat buf;
+  int isFresh = 0;
+  if( stat(zPath, &buf)!=0 || buf.st_size==0 ){
+    int rc;
+    if( (vfsFlags & SQLITE_OPEN_CREATE)==0 ) return SQLITE_CANTOPEN_BKPT;
+    rc = mvCreate(zPath, &isFresh);
+    if( rc!=SQLITE_OK ) return rc;
+  }
+  (void)oneflush_mvbt_options_default(&options);
+  options.read_only = (vfsFlags & SQLITE_OPEN_READONLY)!=0 || access(zPath, W_OK)!=0;
+  p->isReadOnly = options.read_only;
+  p->isFresh = isFresh;
+  code = oneflush_mvbt_open(zPath, &options, &p->engine);
+  if( code!=ONEFLUSH_MVBT_OK ){
+    int rc = mvOpenFailed(code);
+    return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
+  }
+  return SQLITE_OK;
+}
+
+static void mvFreeBtree(MvBtree *p){
+  if( p==0 ) return;
+  if( p->xFreeSchema && p->pSchema ) p->xFreeSchema(p->pSchema);
+  sqlite3DbFree(0, p->pSchema);
+  mvFreeRow(&p->row);
+  sqlite3_free(p->pPager);
+  sqlite3_free(p);
+}
+
+static int mvBtreeOpen(sqlite3_vfs *pVfs, const char *zFilename, sqlite3 *db, Btree **ppBtree,
+                       int vfsFlags){
+  MvBtree *p = sqlite3MallocZero(sizeof(MvBtree));
+  char *zPath = sqlite3_malloc64((u64)pVfs->mxPathname+2);
+  int rc;
+  *ppBtree = 0;
+  if( p==0 || zPath==0 ){
+    rc = SQLITE_NOMEM_BKPT;
+  }else{
+    zPath[0] = 0;
+    rc = sqlite3OsFullPathname(pVfs, zFilename, pVfs->mxPathname+1, zPath);
+    if( rc==SQLITE_OK_SYMLINK ){
+      rc = (vfsFlags & SQLITE_OPEN_NOFOLLOW) ? SQLITE_CANTOPEN_SYMLINK : SQLITE_OK;
+    }
+  }
+  if( rc==SQLITE_OK ){
+    p->base.db = (sqlite3*)mvTag;
+    p->db = db;
+    p->pPager = mvNewPager(pVfs, zFilename, zPath);
+    if( p->pPager ){
+      p->pPager->p = p;
+      p->pPager->file.p = p;
+      rc = mvOpenEngine(p, vfsFlags);
+    }else{
+      rc = SQLITE_NOMEM_BKPT;
+    }
+  }
+  sqlite3_free(zPath);
+  if( rc==SQLITE_OK ){
+    *ppBtree = (Btree*)p;
+  }else{
+    mvFreeBtree(p);
+  }
+  return rc;
+}
+
+SQLITE_PRIVATE int mvBtreeClose(Btree *pBtree){
+  MvBtree *p = (MvBtree*)pBtree;
+  oneflush_mvbt_code code;
+  while( p->pCursor ) (void)mvBtreeCloseCursor((BtCursor*)p->pCursor);
+  if( p->txn ){
+    oneflush_mvbt_code code2 = oneflush_mvbt_rollback(p->txn);
+    if( code2!=ONEFLUSH_MVBT_OK && code2!=ONEFLUSH_MVBT_MISUSE ){
+      (void)mvFailed(code2, oneflush_mvbt_txn_error(p->txn));
+    }
+    mvCloseTxn(p);
+  }
+  /* After a failure the next opening recovers. SQLite does not ask for the answer. */
+  code = oneflush_mvbt_close(p->engine);
+  if( code!=ONEFLUSH_MVBT_OK ) (void)mvOpenFailed(code);
+  mvFreeBtree(p);
+  return SQLITE_OK;
+}
