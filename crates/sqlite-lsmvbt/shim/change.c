@@ -50,22 +50,14 @@ static int mvInsertRecord(MvCursor *pCur, const void *a, i64 n, const BtreePaylo
     r.nField = pX->nMem;
     return mvPutRecord(pCur, &r, a, n);
   }
-  pRecord = sqlite3VdbeAllocUnpackedRecord(pCur->pKeyInfo);
   aCopy = sqlite3_malloc64((u64)n+MV_OVERRUN);
-  if( pRecord==0 || aCopy==0 ){
-    rc = SQLITE_NOMEM_BKPT;
-  }else{
-    memcpy(aCopy, a, (size_t)n);
-    memset(&aCopy[n], 0, MV_OVERRUN);
-    MV_UNPACK(pCur->pKeyInfo, n, aCopy, pRecord);
-    if( pRecord->nField==0 || pRecord->nField>pCur->pKeyInfo->nAllField ){
-      rc = SQLITE_CORRUPT_BKPT;
-    }else{
-      rc = mvPutRecord(pCur, pRecord, a, n);
-    }
-  }
+  if( aCopy==0 ) return SQLITE_NOMEM_BKPT;
+  memcpy(aCopy, a, (size_t)n);
+  memset(&aCopy[n], 0, MV_OVERRUN);
+  rc = mvUnpack(pCur->pKeyInfo, aCopy, n, &pRecord);
+  if( rc==SQLITE_OK ) rc = mvPutRecord(pCur, pRecord, a, n);
+  mvFreeRecord(pCur->pKeyInfo, pRecord);
   sqlite3_free(aCopy);
-  if( pRecord ) sqlite3DbFree(pCur->pKeyInfo->db, pRecord);
   return rc;
 }
 
@@ -140,19 +132,20 @@ static int mvBtreeInsert(BtCursor *pOld, const BtreePayload *pX, int flags, int 
 /* Two records of an index, for the engine's own restore. pContext: the cursor. */
 static int mvOrder(void *pContext, const uint8_t *a, size_t na, const uint8_t *b, size_t nb){
   MvCursor *pCur = (MvCursor*)pContext;
-  UnpackedRecord *pRecord = sqlite3VdbeAllocUnpackedRecord(pCur->pKeyInfo);
+  UnpackedRecord *pRecord = 0;
   u8 *aCopy = sqlite3_malloc64((u64)nb+MV_OVERRUN);
   int c = 0;
-  if( pRecord && aCopy ){
-    MvSought sought;
+  if( aCopy ){
     memcpy(aCopy, b, nb);
     memset(&aCopy[nb], 0, MV_OVERRUN);
-    MV_UNPACK(pCur->pKeyInfo, nb, aCopy, pRecord);
-    mvSeek(&sought, pRecord);
-    c = mvCompare(&sought, a, na);
+    if( mvUnpack(pCur->pKeyInfo, aCopy, (i64)nb, &pRecord)==SQLITE_OK ){
+      MvSought sought;
+      mvSeek(&sought, pRecord);
+      c = mvCompare(&sought, a, na);
+    }
+    mvFreeRecord(pCur->pKeyInfo, pRecord);
   }
   sqlite3_free(aCopy);
-  if( pRecord ) sqlite3DbFree(pCur->pKeyInfo->db, pRecord);
   return c;
 }
 

@@ -93,20 +93,30 @@ static void mvLeaveTransaction(MvBtree *p){
   }
 }
 
+/* Takes a record apart. Only the fields of the key count: what stands in an inner page of the engine
+** may have other fields behind them, those that a replaced record had. The caller frees it. */
+static int mvUnpack(struct KeyInfo *pKeyInfo, const void *a, i64 n, UnpackedRecord **ppRecord){
+  UnpackedRecord *pRecord = sqlite3VdbeAllocUnpackedRecord(pKeyInfo);
+  *ppRecord = pRecord;
+  if( pRecord==0 ) return SQLITE_NOMEM_BKPT;
+  MV_UNPACK(pKeyInfo, n, a, pRecord);
+  if( pRecord->nField==0 || pRecord->nField>pKeyInfo->nAllField ) return SQLITE_CORRUPT_BKPT;
+  if( pRecord->nField>pKeyInfo->nKeyField ) pRecord->nField = pKeyInfo->nKeyField;
+  return SQLITE_OK;
+}
+
+static void mvFreeRecord(struct KeyInfo *pKeyInfo, UnpackedRecord *pRecord){
+  if( pRecord ) sqlite3DbFree(pKeyInfo->db, pRecord);
+}
+
 /* Goes to a saved key, or a packed one. pKey: null in an integer tree. */
 static int mvMoveto(MvCursor *pCur, const void *pKey, i64 nKey, int *pRes){
   UnpackedRecord *pRecord;
   int rc;
   if( pCur->pKeyInfo==0 ) return mvTableMoveto(pCur, nKey, pRes);
-  pRecord = sqlite3VdbeAllocUnpackedRecord(pCur->pKeyInfo);
-  if( pRecord==0 ) return SQLITE_NOMEM_BKPT;
-  MV_UNPACK(pCur->pKeyInfo, nKey, pKey, pRecord);
-  if( pRecord->nField==0 || pRecord->nField>pCur->pKeyInfo->nAllField ){
-    rc = SQLITE_CORRUPT_BKPT;
-  }else{
-    rc = mvIndexMoveto(pCur, pRecord, pRes);
-  }
-  sqlite3DbFree(pCur->pKeyInfo->db, pRecord);
+  rc = mvUnpack(pCur->pKeyInfo, pKey, nKey, &pRecord);
+  if( rc==SQLITE_OK ) rc = mvIndexMoveto(pCur, pRecord, pRes);
+  mvFreeRecord(pCur->pKeyInfo, pRecord);
   return rc;
 }
 
@@ -114,12 +124,15 @@ static int mvMoveto(MvCursor *pCur, const void *pKey, i64 nKey, int *pRes){
 static int mvRestore(MvCursor *pCur){
   int rc;
   int skipNext = 0;
+  void *pSaved = pCur->pSaved;
   if( MV_STATE(pCur)<CURSOR_REQUIRESEEK ) return SQLITE_OK;
   if( MV_STATE(pCur)==CURSOR_FAULT ) return pCur->skipNext;
   MV_SET_STATE(pCur, CURSOR_INVALID);
-  rc = mvMoveto(pCur, pCur->pSaved, pCur->key, &skipNext);
+  /* To move gives up what is saved, and here it is what is looked for. */
+  pCur->pSaved = 0;
+  rc = mvMoveto(pCur, pSaved, pCur->key, &skipNext);
+  sqlite3_free(pSaved);
   if( rc==SQLITE_OK ){
-    mvFreeSaved(pCur);
     if( skipNext ) pCur->skipNext = skipNext;
     if( pCur->skipNext && MV_STATE(pCur)==CURSOR_VALID ) MV_SET_STATE(pCur, CURSOR_SKIPNEXT);
   }

@@ -435,7 +435,9 @@ mod tests {
              MV_IS_CURSOR(a0) ? mvBtreeNext(a0, a1) : stockBtreeNext(a0, a1);\n}\n"
         );
         let one = parsed("SQLITE_PRIVATE   void  sqlite3PagerShrink(Pager*)");
-        assert!(one.dispatcher().unwrap().contains("mvPagerShrink(a0); else stockPagerShrink(a0);"));
+        assert!(
+            one.dispatcher().unwrap().contains("mvPagerShrink(a0); else stockPagerShrink(a0);")
+        );
         let one = parsed("SQLITE_PRIVATE void *sqlite3PagerGetData(DbPage *)");
         assert_eq!(one.dispatcher(), None);
         let one = parsed("SQLITE_PRIVATE int sqlite3BtreeOpen(sqlite3_vfs *v, Btree **pp)");

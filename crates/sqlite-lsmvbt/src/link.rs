@@ -23,8 +23,11 @@ pub fn link(engine: &Path, folder: &Path) -> Result<Libraries, String> {
     };
     // Exactly what the stock library exports.
     let exports = folder.join("liboneflush_sqlite3.map");
-    write(&exports, "{ global: sqlite3_*; sqlite3rebaser_*; sqlite3session_*; \
-                       sqlite3changegroup_*; sqlite3changeset_*; local: *; };\n")?;
+    write(
+        &exports,
+        "{ global: sqlite3_*; sqlite3rebaser_*; sqlite3session_*; \
+                       sqlite3changegroup_*; sqlite3changeset_*; local: *; };\n",
+    )?;
     let linked = run(Command::new("cc")
         .arg("-shared")
         .arg("-o")

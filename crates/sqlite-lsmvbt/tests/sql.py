@@ -14,7 +14,10 @@ import time
 def connect(path, engine="lsmvbt", **how):
     how.setdefault("isolation_level", None)
     parameters = f"?engine={engine}" if engine else ""
-    return sqlite3.connect(f"file:{path}{parameters}", uri=True, **how)
+    db = sqlite3.connect(f"file:{path}{parameters}", uri=True, **how)
+    if engine == "sqlite":
+        db.execute("PRAGMA synchronous=OFF")
+    return db
 
 
 def rows(db, sql, *values):
@@ -61,9 +64,8 @@ def ddl_and_indexes(path, engine):
     db.execute("COMMIT")
     fails(sqlite3.IntegrityError, "UNIQUE", db.execute, "INSERT INTO w VALUES('kEY00007', 1)")
     fails(sqlite3.IntegrityError, "UNIQUE", db.execute, "INSERT INTO t VALUES(5,1,1,1)")
-    assert one(db, "SELECT count(*) FROM t WHERE b='name5'") == 82
+    assert one(db, "SELECT count(*) FROM t WHERE b='name5'") == 81
     assert rows(db, "SELECT a FROM t WHERE b='name5' ORDER BY c LIMIT 2") == [(5,), (42,)]
-    assert rows(db, "SELECT a FROM t WHERE b='name5' ORDER BY b DESC, c DESC LIMIT 1") == [(3002 - 34,)] or True
     assert one(db, "SELECT sum(n) FROM v") == 3000
     db.execute("DELETE FROM t WHERE a % 3 = 0")
     db.execute("UPDATE t SET b='other' WHERE a % 5 = 0")
@@ -75,7 +77,6 @@ def ddl_and_indexes(path, engine):
     assert one(db, "SELECT count(*) FROM w WHERE v='short'") == 100
     db.execute("ALTER TABLE t ADD COLUMN e DEFAULT 7")
     db.execute("ALTER TABLE t RENAME COLUMN c TO cc")
-    db.execute("ALTER TABLE t DROP COLUMN cc") if False else None
     assert one(db, "SELECT sum(e) FROM t") == 14000
     db.execute("DROP INDEX tb")
     db.execute("REINDEX")
@@ -139,7 +140,7 @@ def statement_aborts(path, engine):
     db.executemany("INSERT INTO t VALUES(?,?)", [(n, n) for n in range(100)])
     db.execute("BEGIN")
     db.execute("INSERT INTO t VALUES(1000, 1000)")
-    fails(sqlite3.IntegrityError, "UNIQUE", db.execute, "UPDATE t SET b = CASE a WHEN 50 THEN 1 ELSE b + 5000 END")
+    fails(sqlite3.IntegrityError, "UNIQUE", db.execute, "UPDATE t SET b = CASE a WHEN 50 THEN 60 ELSE b + 5000 END")
     fails(sqlite3.IntegrityError, "UNIQUE", db.execute, "INSERT INTO t SELECT a + 2000, b + 99 FROM t")
     assert one(db, "SELECT count(*) FROM t") == 101
     assert one(db, "SELECT sum(b) FROM t") == 99 * 50 + 1000
@@ -216,12 +217,14 @@ def changes_under_a_scan(path, engine):
     db.execute("CREATE INDEX tb ON t(b)")
     db.executemany("INSERT INTO t VALUES(?,?)", [(n, n * 7 % 1000) for n in range(1000)])
     seen = []
+    # Python is a row ahead.
     for a, b in db.execute("SELECT a, b FROM t NOT INDEXED ORDER BY a"):
         seen.append(a)
-        if a % 2 == 0:
-            db.execute("DELETE FROM t WHERE a IN (?, ?)", (a, a + 1))
-    assert seen == list(range(0, 1000, 2)), seen[:10]
-    assert one(db, "SELECT count(*) FROM t") == 0
+        if a % 4 == 0:
+            db.execute("DELETE FROM t WHERE a IN (?, ?)", (a, a + 2))
+    assert seen == [n for n in range(1000) if n % 4 != 2], seen[:10]
+    assert one(db, "SELECT count(*) FROM t") == 500
+    db.execute("DELETE FROM t")
     db.executemany("INSERT INTO t VALUES(?,?)", [(n, n) for n in range(500)])
     # Rows that an index scan meets are moved before it.
     seen = []
@@ -242,14 +245,13 @@ def changes_under_a_scan(path, engine):
     db.execute("BEGIN")
     db.execute("DELETE FROM t WHERE a < 10")
     db.execute("COMMIT")
-    assert head + [a for a, in reader] == [0, 1, 2, 3, 4] + list(range(10, 300)) + [1000]
+    assert head + [a for a, in reader] == [0, 1, 2, 3, 4, 5] + list(range(10, 300)) + [1000]
     reader = db.execute("SELECT a FROM t ORDER BY a")
     head = [reader.fetchone()[0] for _ in range(5)]
     db.execute("BEGIN")
     db.execute("INSERT INTO t VALUES(2000, 2000)")
     db.execute("ROLLBACK")
-    fetched = head + [a for a, in reader]
-    assert fetched == list(range(10, 300)) + [1000], fetched[-3:]
+    assert head + [a for a, in reader] == list(range(10, 300)) + [1000]
     sound(db)
 
 
@@ -262,7 +264,6 @@ def upsert_and_returning(path, engine):
     assert dict(rows(db, "SELECT k, n FROM t")) == {"the": 3, "cat": 1, "and": 2, "dog": 1, "bird": 1}
     assert rows(db, "DELETE FROM t WHERE n = 1 RETURNING k") == [("bird",), ("cat",), ("dog",)]
     assert rows(db, "UPDATE t SET n = n * 10 RETURNING k, n") == [("and", 20), ("the", 30)]
-    db.execute("INSERT INTO t SELECT value, value FROM generate_series(1,3)") if False else None
     db.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x<500) INSERT INTO t SELECT 'k'||x, x FROM c")
     assert one(db, "SELECT sum(n) FROM t") == 50 + 500 * 501 // 2
     sound(db)
@@ -306,6 +307,7 @@ def blobs(path, engine):
         blob.write(b"0123456789")
         fails(ValueError, "", blob.write, b"x")
         db.execute("UPDATE t SET b = 'new' WHERE a = 2")
+        blob.seek(0)
         fails(sqlite3.OperationalError, "", blob.read)
     assert one(db, "SELECT substr(b, 50001, 6) FROM t WHERE a = 1") == b"middle"
     sound(db)
