@@ -10,6 +10,38 @@ use std::process::Command;
 #[path = "src/generate.rs"]
 mod generate;
 
+/// Debian's options for `libsqlite3-0`. One is missing: `UPDATE … LIMIT` needs another parser than
+/// that of the amalgamation.
+const OPTIONS: [(&str, Option<&str>); 27] = [
+    ("SQLITE_ALLOW_URI_AUTHORITY", Some("1")),
+    ("SQLITE_ENABLE_COLUMN_METADATA", None),
+    ("SQLITE_ENABLE_DBSTAT_VTAB", None),
+    ("SQLITE_ENABLE_FTS3", None),
+    ("SQLITE_ENABLE_FTS3_PARENTHESIS", None),
+    ("SQLITE_ENABLE_FTS3_TOKENIZER", None),
+    ("SQLITE_ENABLE_FTS4", None),
+    ("SQLITE_ENABLE_FTS5", None),
+    ("SQLITE_ENABLE_LOAD_EXTENSION", None),
+    ("SQLITE_ENABLE_MATH_FUNCTIONS", None),
+    ("SQLITE_ENABLE_PREUPDATE_HOOK", None),
+    ("SQLITE_ENABLE_RTREE", None),
+    ("SQLITE_ENABLE_SESSION", None),
+    ("SQLITE_ENABLE_STMTVTAB", None),
+    ("SQLITE_ENABLE_UNLOCK_NOTIFY", None),
+    ("SQLITE_LIKE_DOESNT_MATCH_BLOBS", None),
+    ("SQLITE_MAX_SCHEMA_RETRY", Some("25")),
+    ("SQLITE_MAX_VARIABLE_NUMBER", Some("250000")),
+    ("SQLITE_OMIT_LOOKASIDE", Some("1")),
+    ("SQLITE_SECURE_DELETE", None),
+    ("SQLITE_SOUNDEX", Some("1")),
+    ("SQLITE_TEMP_STORE", Some("1")),
+    ("SQLITE_THREADSAFE", Some("1")),
+    ("SQLITE_USE_URI", Some("1")),
+    ("HAVE_ISNAN", None),
+    ("HAVE_USLEEP", None),
+    ("_GNU_SOURCE", None),
+];
+
 fn main() {
     if let Err(what) = build() {
         eprintln!("oneflush-sqlite-lsmvbt: {what}");
@@ -40,7 +72,7 @@ fn build() -> Result<(), String> {
     if let Some(folder) = source.parent() {
         compiler.include(folder);
     }
-    for (name, value) in generate::OPTIONS {
+    for (name, value) in OPTIONS {
         compiler.define(name, value);
     }
     let is_debug = std::env::var("PROFILE").as_deref() == Ok("debug");

@@ -111,23 +111,37 @@ static int mvHasRecords(Btree *p, Pgno root, int *pHasRecords){
 static int mvCopyTree(Btree *pTo, Pgno to, Btree *pFrom, Pgno from, KeyInfo *pKeyInfo){
   BtCursor *pDest = 0;
   BtCursor *pSrc = 0;
+  u8 *a = 0;
   int isEmpty = 0;
   int rc = mvOpenCursor(pTo, to, BTREE_WRCSR, pKeyInfo, &pDest);
   if( rc==SQLITE_OK ) rc = mvOpenCursor(pFrom, from, 0, pKeyInfo, &pSrc);
   if( rc==SQLITE_OK ) rc = sqlite3BtreeFirst(pSrc, &isEmpty);
   while( rc==SQLITE_OK && !isEmpty ){
-    i64 key = pKeyInfo ? 0 : sqlite3BtreeIntegerKey(pSrc);
     BtreePayload x;
-    int res = 0;
-    memset(&x, 0, sizeof(x));
-    x.nKey = key;
-    if( !MV_IS(pTo) && pKeyInfo ) rc = sqlite3BtreeLast(pDest, &res);
-    if( rc==SQLITE_OK ) rc = sqlite3BtreeTransferRow(pDest, pSrc, key);
-    if( rc==SQLITE_OK ){
-      rc = sqlite3BtreeInsert(pDest, &x, BTREE_PREFORMAT|BTREE_APPEND, pKeyInfo ? -1 : 0);
+    u32 n = sqlite3BtreePayloadSize(pSrc);
+    u8 *aNew = sqlite3_realloc64(a, (u64)n+MV_OVERRUN);
+    if( aNew==0 ){
+      rc = SQLITE_NOMEM_BKPT;
+      break;
     }
+    a = aNew;
+    memset(&x, 0, sizeof(x));
+    rc = sqlite3BtreePayload(pSrc, 0, n, a);
+    if( pKeyInfo ){
+      /* A stock cursor on the last record puts the next one behind it. */
+      int res = 0;
+      x.pKey = a;
+      x.nKey = n;
+      if( rc==SQLITE_OK && !MV_IS(pTo) ) rc = sqlite3BtreeLast(pDest, &res);
+    }else{
+      x.nKey = sqlite3BtreeIntegerKey(pSrc);
+      x.pData = a;
+      x.nData = (int)n;
+    }
+    if( rc==SQLITE_OK ) rc = sqlite3BtreeInsert(pDest, &x, BTREE_APPEND, pKeyInfo ? -1 : 0);
     if( rc==SQLITE_OK ) rc = sqlite3BtreeNext(pSrc, 0);
   }
+  sqlite3_free(a);
   mvCloseCursor(pDest);
   mvCloseCursor(pSrc);
   return rc==SQLITE_DONE ? SQLITE_OK : rc;

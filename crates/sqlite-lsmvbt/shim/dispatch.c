@@ -94,7 +94,50 @@ SQLITE_PRIVATE int sqlite3BtreeCopyFile(Btree *pTo, Btree *pFrom){
   return rc;
 }
 
+/* A stock database becomes one of ours while there is nothing in it: its file is empty, and nobody
+** of this connection uses it. */
+static int mvBecome(sqlite3 *db, const char *zDbName){
+  int iDb = zDbName ? sqlite3FindDbName(db, zDbName) : 0;
+  Btree *pOld = iDb>=0 ? db->aDb[iDb].pBt : 0;
+  Btree *pNew = 0;
+  sqlite3_file *pFile;
+  sqlite3_vfs *pVfs;
+  const char *zFilename;
+  i64 n = 0;
+  int rc;
+  if( pOld==0 || MV_IS(pOld) || iDb==1 || pOld->sharable || pOld->nBackup ) return SQLITE_NOTFOUND;
+  if( !db->autoCommit || db->nVdbeActive || sqlite3BtreeTxnState(pOld)!=SQLITE_TXN_NONE ){
+    return SQLITE_NOTFOUND;
+  }
+  zFilename = sqlite3BtreeGetFilename(pOld);
+  pFile = sqlite3PagerFile(sqlite3BtreePager(pOld));
+  pVfs = sqlite3PagerVfs(sqlite3BtreePager(pOld));
+  if( zFilename==0 || zFilename[0]==0 || strncmp(pVfs->zName, "unix", 4)!=0 ) return SQLITE_NOTFOUND;
+  if( sqlite3PagerIsMemdb(sqlite3BtreePager(pOld)) ) return SQLITE_NOTFOUND;
+  if( pFile->pMethods==0 || sqlite3OsFileSize(pFile, &n)!=SQLITE_OK || n>0 ) return SQLITE_NOTFOUND;
+  if( sqlite3BtreeIsReadonly(pOld) ) return SQLITE_READONLY;
+  rc = mvBtreeOpen(pVfs, zFilename, db, &pNew, SQLITE_OPEN_READWRITE|SQLITE_OPEN_CREATE);
+  if( rc!=SQLITE_OK ) return rc;
+  sqlite3ResetAllSchemasOfConnection(db);
+  db->aDb[iDb].pSchema = sqlite3SchemaGet(db, pNew);
+  if( db->aDb[iDb].pSchema==0 ){
+    (void)sqlite3BtreeClose(pNew);
+    db->aDb[iDb].pSchema = sqlite3SchemaGet(db, pOld);
+    return SQLITE_NOMEM_BKPT;
+  }
+  db->aDb[iDb].pSchema->enc = ENC(db);
+  db->aDb[iDb].pBt = pNew;
+  return sqlite3BtreeClose(pOld);
+}
+
 /* What pragma.c calls in the place of sqlite3_file_control(). */
 SQLITE_PRIVATE int mvPragmaFileControl(sqlite3 *db, const char *zDbName, int op, void *pArg){
+  if( op==SQLITE_FCNTL_PRAGMA ){
+    char **az = (char**)pArg;
+    if( az[2] && sqlite3StrICmp(az[1], "journal_mode")==0 && sqlite3StrICmp(az[2], "lsmvbt")==0 ){
+      int rc = mvBecome(db, zDbName);
+      if( rc!=SQLITE_OK && rc!=SQLITE_NOTFOUND ) return rc;
+    }
+  }
   return sqlite3_file_control(db, zDbName, op, pArg);
 }

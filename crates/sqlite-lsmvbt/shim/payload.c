@@ -88,9 +88,10 @@ SQLITE_PRIVATE int mvBtreePayload(BtCursor *pOld, u32 offset, u32 amt, void *pBu
   return mvCursorRc(pCur, oneflush_mvbt_cursor_payload(pCur->place, offset, pBuf, amt));
 }
 
+/* SQLite keeps a long column until this number changes. Rows have no place in the file that stays,
+** but a key of their own. */
 SQLITE_PRIVATE i64 mvBtreeOffset(BtCursor *pCur){
-  (void)pCur;
-  return 0;
+  return mvBtreeIntegerKey(pCur);
 }
 
 #ifndef SQLITE_OMIT_INCRBLOB
