@@ -170,19 +170,22 @@ SQLITE_PRIVATE int mvBtreeSetPagerFlags(Btree *pBtree, unsigned pgFlags){
   (void)pBtree; (void)pgFlags;
   return SQLITE_OK;
 }
-/* The file has its pages already. */
+/* Of a database that is still to be made. */
 SQLITE_PRIVATE int mvBtreeSetPageSize(Btree *pBtree, int nPage, int nReserve, int iFix){
-  (void)pBtree; (void)nPage; (void)nReserve; (void)iFix;
+  MvBtree *p = (MvBtree*)pBtree;
+  (void)nReserve; (void)iFix;
+  if( p->engine==0 && nPage>=512 && nPage<=SQLITE_MAX_PAGE_SIZE && (nPage & (nPage-1))==0 ){
+    p->nPage = (u32)nPage;
+  }
   return SQLITE_OK;
 }
 SQLITE_PRIVATE int mvBtreeGetPageSize(Btree *pBtree){
-  u32 n = 4096;
-  (void)oneflush_mvbt_page_bytes(((MvBtree*)pBtree)->engine, &n);
-  return (int)n;
+  return (int)((MvBtree*)pBtree)->nPage;
 }
 SQLITE_PRIVATE Pgno mvBtreeMaxPageCount(Btree *pBtree, Pgno mxPage){
   MvBtree *p = (MvBtree*)pBtree;
-  uint64_t n = 0;
+  uint64_t n = SQLITE_MAX_PAGE_COUNT;
+  if( p->engine==0 && mvStart(p)!=SQLITE_OK ) return SQLITE_MAX_PAGE_COUNT;
   if( mxPage ){
     (void)oneflush_mvbt_set_pages_max(p->engine, mxPage, &n);
   }else{

@@ -67,13 +67,15 @@ static int mvSave(MvCursor *pCur, int isForced){
   return rc;
 }
 
-/* All cursors of a tree but one. Tree 0: of all trees. */
+/* All cursors of a tree but one. Tree 0: of all trees. A pinned cursor of a tree that is about to
+** change refuses, also where it stands on no cell: the stock one would stand on some. */
 static int mvSaveAll(MvBtree *p, Pgno root, MvCursor *pExcept, int isForced){
   MvCursor *pCur;
   for(pCur=p->pCursor; pCur; pCur=pCur->pNext){
     if( pCur!=pExcept && (root==0 || pCur->root==root) ){
       int rc = mvSave(pCur, isForced);
       if( rc!=SQLITE_OK ) return rc;
+      if( root!=0 && (pCur->curFlags & BTCF_Pinned)!=0 ) return SQLITE_CONSTRAINT_PINNED;
     }
   }
   return SQLITE_OK;
@@ -93,8 +95,8 @@ static void mvLeaveTransaction(MvBtree *p){
   }
 }
 
-/* Takes a record apart. Only the fields of the key count: what stands in an inner page of the engine
-** may have other fields behind them, those that a replaced record had. The caller frees it. */
+/* Takes a record apart, which the caller frees. Only the fields of the key count: what stands in an
+** inner page of the engine may have other fields behind them, those that a replaced record had. */
 static int mvUnpack(struct KeyInfo *pKeyInfo, const void *a, i64 n, UnpackedRecord **ppRecord){
   UnpackedRecord *pRecord = sqlite3VdbeAllocUnpackedRecord(pKeyInfo);
   *ppRecord = pRecord;

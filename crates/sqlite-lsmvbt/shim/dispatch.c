@@ -112,12 +112,20 @@ static int mvBecome(sqlite3 *db, const char *zDbName){
   zFilename = sqlite3BtreeGetFilename(pOld);
   pFile = sqlite3PagerFile(sqlite3BtreePager(pOld));
   pVfs = sqlite3PagerVfs(sqlite3BtreePager(pOld));
-  if( zFilename==0 || zFilename[0]==0 || strncmp(pVfs->zName, "unix", 4)!=0 ) return SQLITE_NOTFOUND;
-  if( sqlite3PagerIsMemdb(sqlite3BtreePager(pOld)) ) return SQLITE_NOTFOUND;
+  if( zFilename==0 || zFilename[0]==0 || sqlite3PagerIsMemdb(sqlite3BtreePager(pOld)) ){
+    return SQLITE_NOTFOUND;
+  }
+  if( strncmp(pVfs->zName, "unix", 4)!=0 ) return SQLITE_NOTFOUND;
   if( pFile->pMethods==0 || sqlite3OsFileSize(pFile, &n)!=SQLITE_OK || n>0 ) return SQLITE_NOTFOUND;
   if( sqlite3BtreeIsReadonly(pOld) ) return SQLITE_READONLY;
   rc = mvBtreeOpen(pVfs, zFilename, db, &pNew, SQLITE_OPEN_READWRITE|SQLITE_OPEN_CREATE);
   if( rc!=SQLITE_OK ) return rc;
+  ((MvBtree*)pNew)->nPage = (u32)sqlite3BtreeGetPageSize(pOld);
+  rc = mvStart((MvBtree*)pNew);
+  if( rc!=SQLITE_OK ){
+    (void)sqlite3BtreeClose(pNew);
+    return rc;
+  }
   sqlite3ResetAllSchemasOfConnection(db);
   db->aDb[iDb].pSchema = sqlite3SchemaGet(db, pNew);
   if( db->aDb[iDb].pSchema==0 ){

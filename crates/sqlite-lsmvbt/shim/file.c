@@ -26,11 +26,7 @@ static int mvFileSync(sqlite3_file *pFile, int flags){
 /* A file that this connection has made is as good as empty until it has committed: VACUUM INTO. */
 static int mvFileSize(sqlite3_file *pFile, sqlite3_int64 *pSize){
   MvBtree *p = ((MvFile*)pFile)->p;
-  u32 nPage = 0;
-  *pSize = 0;
-  if( !p->isFresh && oneflush_mvbt_page_bytes(p->engine, &nPage)==ONEFLUSH_MVBT_OK ){
-    *pSize = (i64)mvPages(p)*nPage;
-  }
+  *pSize = p->isFresh ? 0 : (i64)mvPages(p)*p->nPage;
   return SQLITE_OK;
 }
 static int mvFileLock(sqlite3_file *pFile, int eLock){
@@ -43,7 +39,12 @@ static int mvFileCheckReservedLock(sqlite3_file *pFile, int *pResOut){
   return SQLITE_OK;
 }
 static int mvFileControl(sqlite3_file *pFile, int op, void *pArg){
-  (void)pFile;
+  if( op==SQLITE_FCNTL_LOCKSTATE ){
+    /* As in WAL: who writes has the reserved lock. */
+    u8 inTrans = ((MvFile*)pFile)->p->base.inTrans;
+    *(int*)pArg = inTrans==TRANS_WRITE ? RESERVED_LOCK : inTrans ? SHARED_LOCK : NO_LOCK;
+    return SQLITE_OK;
+  }
   if( op==SQLITE_FCNTL_PRAGMA ){
     char **az = (char**)pArg;
     if( sqlite3StrICmp(az[1], "journal_mode")==0 ){

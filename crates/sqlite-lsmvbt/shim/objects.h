@@ -62,7 +62,9 @@ struct MvBtree {
   Btree base;               /* db is the tag; inTrans, hasIncrblobCur and iBDataVersion count */
   sqlite3 *db;
   MvPager *pPager;
-  oneflush_mvbt_db *engine;
+  oneflush_mvbt_db *engine; /* Null: it is new, and nobody has asked for it yet */
+  int vfsFlags;             /* That it was opened with */
+  u32 nPage;                /* Bytes of a page */
   oneflush_mvbt_txn *txn;   /* What inTrans says. Null: it has ended by a failure */
   MvCursor *pCursor;        /* All cursors */
   void *pSchema;

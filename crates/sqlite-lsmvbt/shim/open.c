@@ -96,8 +96,9 @@ static int mvSyncFolder(const char *zPath){
 
 /* Makes a database under another name, and gives it its own when it is whole: nobody ever sees a
 ** part of it. Who comes second opens the other's. */
-static int mvCreate(const char *zPath, int *pIsFresh){
+static int mvCreate(const char *zPath, u32 nPage, int *pIsFresh){
   oneflush_mvbt_db *engine = 0;
+  oneflush_mvbt_options options;
   oneflush_mvbt_code code;
   struct stat buf;
   u64 random;
@@ -106,7 +107,9 @@ static int mvCreate(const char *zPath, int *pIsFresh){
   sqlite3_randomness(sizeof(random), &random);
   zNew = sqlite3_mprintf("%s-new-%016llx", zPath, random);
   if( zNew==0 ) return SQLITE_NOMEM_BKPT;
-  code = oneflush_mvbt_create(zNew, 0, &engine);
+  (void)oneflush_mvbt_options_default(&options);
+  options.page_bytes = nPage;
+  code = oneflush_mvbt_create(zNew, &options, &engine);
   if( code!=ONEFLUSH_MVBT_OK ){
     rc = mvOpenFailed(code);
     sqlite3_free(zNew);
@@ -132,21 +135,27 @@ static int mvCreate(const char *zPath, int *pIsFresh){
   return rc;
 }
 
-/* Opens what is there, or makes it. */
-static int mvOpenEngine(MvBtree *p, int vfsFlags){
+static int mvIsThere(const char *zPath){
+  struct stat buf;
+  return stat(zPath, &buf)==0 && buf.st_size>0;
+}
+
+/* Opens what is there, or makes it: before the first transaction. Until then PRAGMA page_size has
+** an effect on a new database. */
+static int mvStart(MvBtree *p){
   const char *zPath = p->pPager->base.zFilename;
   oneflush_mvbt_options options;
   oneflush_mvbt_code code;
-  struct stat buf;
   int isFresh = 0;
-  if( stat(zPath, &buf)!=0 || buf.st_size==0 ){
+  if( p->engine ) return SQLITE_OK;
+  if( !mvIsThere(zPath) ){
     int rc;
-    if( (vfsFlags & SQLITE_OPEN_CREATE)==0 ) return SQLITE_CANTOPEN_BKPT;
-    rc = mvCreate(zPath, &isFresh);
+    if( (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return SQLITE_CANTOPEN_BKPT;
+    rc = mvCreate(zPath, p->nPage, &isFresh);
     if( rc!=SQLITE_OK ) return rc;
   }
   (void)oneflush_mvbt_options_default(&options);
-  options.read_only = (vfsFlags & SQLITE_OPEN_READONLY)!=0 || access(zPath, W_OK)!=0;
+  options.read_only = (p->vfsFlags & SQLITE_OPEN_READONLY)!=0 || access(zPath, W_OK)!=0;
   p->isReadOnly = options.read_only;
   p->isFresh = isFresh;
   code = oneflush_mvbt_open(zPath, &options, &p->engine);
@@ -154,7 +163,25 @@ static int mvOpenEngine(MvBtree *p, int vfsFlags){
     int rc = mvOpenFailed(code);
     return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
   }
+  (void)oneflush_mvbt_page_bytes(p->engine, &p->nPage);
   return SQLITE_OK;
+}
+
+/* At once if it is there. Else only whether it can be made. */
+static int mvOpenFile(MvBtree *p){
+  const char *zPath = p->pPager->base.zFilename;
+  char *zFolder;
+  char *zEnd;
+  int rc;
+  if( mvIsThere(zPath) || (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return mvStart(p);
+  p->isFresh = 1;
+  zFolder = sqlite3_mprintf("%s", zPath);
+  if( zFolder==0 ) return SQLITE_NOMEM_BKPT;
+  zEnd = strrchr(zFolder, '/');
+  if( zEnd ) zEnd[zEnd==zFolder] = 0;
+  rc = access(zEnd ? zFolder : ".", W_OK|X_OK)==0 ? SQLITE_OK : SQLITE_CANTOPEN_BKPT;
+  sqlite3_free(zFolder);
+  return rc;
 }
 
 static void mvFreeBtree(MvBtree *p){
@@ -188,7 +215,9 @@ static int mvBtreeOpen(sqlite3_vfs *pVfs, const char *zFilename, sqlite3 *db, Bt
     if( p->pPager ){
       p->pPager->p = p;
       p->pPager->file.p = p;
-      rc = mvOpenEngine(p, vfsFlags);
+      p->vfsFlags = vfsFlags;
+      p->nPage = SQLITE_DEFAULT_PAGE_SIZE;
+      rc = mvOpenFile(p);
     }else{
       rc = SQLITE_NOMEM_BKPT;
     }
@@ -214,7 +243,7 @@ SQLITE_PRIVATE int mvBtreeClose(Btree *pBtree){
     mvCloseTxn(p);
   }
   /* After a failure the next opening recovers. SQLite does not ask for the answer. */
-  code = oneflush_mvbt_close(p->engine);
+  code = p->engine ? oneflush_mvbt_close(p->engine) : ONEFLUSH_MVBT_OK;
   if( code!=ONEFLUSH_MVBT_OK ) (void)mvOpenFailed(code);
   mvFreeBtree(p);
   return SQLITE_OK;

@@ -9,8 +9,7 @@ static int mvLoad(MvCursor *pCur){
   if( pCur->hasCell ) return SQLITE_OK;
   if( MV_STATE(pCur)!=CURSOR_VALID && MV_STATE(pCur)!=CURSOR_SKIPNEXT ) return SQLITE_ABORT;
   if( pCur->aBuffer==0 ){
-    u32 nPage = 4096;
-    (void)oneflush_mvbt_page_bytes(pCur->p->engine, &nPage);
+    u32 nPage = pCur->p->nPage;
     pCur->aBuffer = sqlite3_malloc64((u64)nPage+MV_OVERRUN);
     if( pCur->aBuffer==0 ) return SQLITE_NOMEM_BKPT;
     pCur->nBuffer = nPage;

@@ -26,9 +26,12 @@ static void mvEndTransaction(MvBtree *p){
   p->base.inTrans = TRANS_NONE;
 }
 
+static int mvStart(MvBtree*);
+
 static int mvBeginRead(MvBtree *p){
   u64 version = 0;
-  int rc = mvDbRc(p, oneflush_mvbt_begin_read(p->engine, &p->txn));
+  int rc = mvStart(p);
+  if( rc==SQLITE_OK ) rc = mvDbRc(p, oneflush_mvbt_begin_read(p->engine, &p->txn));
   if( rc!=SQLITE_OK ) return rc;
   if( oneflush_mvbt_txn_version(p->txn, &version)==ONEFLUSH_MVBT_OK ) mvNoteVersion(p, version);
   p->base.inTrans = TRANS_READ;
@@ -39,7 +42,8 @@ static int mvBeginRead(MvBtree *p){
 static int mvBeginWrite(MvBtree *p){
   oneflush_mvbt_txn *writer = 0;
   u64 newest = 0;
-  int rc;
+  int rc = mvStart(p);
+  if( rc!=SQLITE_OK ) return rc;
   if( p->isReadOnly ) return SQLITE_READONLY;
   rc = mvDbRc(p, oneflush_mvbt_begin_write(p->engine, 0, &writer));
   if( rc==SQLITE_OK ) rc = mvDbRc(p, oneflush_mvbt_data_version(p->engine, &newest));

@@ -69,6 +69,7 @@ SQLITE_PRIVATE int mvBtreeNewDb(Btree *pBtree){
 static u64 mvPages(MvBtree *p){
   oneflush_mvbt_txn *txn = p->txn;
   uint64_t n = 0;
+  if( p->engine==0 ) return 0;
   if( txn==0 && oneflush_mvbt_begin_read(p->engine, &txn)!=ONEFLUSH_MVBT_OK ) return 0;
   (void)oneflush_mvbt_page_count(txn, &n);
   if( txn!=p->txn ) oneflush_mvbt_txn_close(txn);

@@ -9,7 +9,8 @@ use std::fmt::Write;
 use std::ops::Range;
 
 /// Interfaces that the shim was written for: a version, and the number of its prototypes.
-const KNOWN: [(&str, u64); 2] = [("3.40.1", 0), ("3.54.1", 0x9fe0_358c_7b59_3e5a)];
+const KNOWN: [(&str, u64); 2] =
+    [("3.40.1", 0xb7e8_b111_3357_5893), ("3.54.1", 0x9fe0_358c_7b59_3e5a)];
 
 /// The shim dispatches these itself.
 const BY_HAND: [&str; 7] = [
@@ -301,8 +302,8 @@ pub fn generate(source: &str, shim: &str) -> Result<String, String> {
     if !KNOWN.iter().any(|known| known.1 == number) {
         let versions: Vec<&str> = KNOWN.iter().map(|known| known.0).collect();
         return Err(failed(format!(
-            "its B-tree has {} functions with prototypes that the shim does not know ({number:#x}); \
-             it knows those of {}",
+            "its B-tree has {} functions with prototypes that the shim does not know \
+             ({number:#x}); it knows those of {}",
             functions.len(),
             versions.join(" and ")
         )));

@@ -1,5 +1,5 @@
-//! A drop-in `libsqlite3` with a second B-tree. What is linked is C: the amalgamation of SQLite with
-//! the shim of `shim/`, which `build.rs` makes, and the static library of `oneflush-mvbt-c`.
+//! A drop-in `libsqlite3` with a second B-tree. What is linked is C: the amalgamation of SQLite
+//! with the shim of `shim/`, which `build.rs` makes, and the static library of `oneflush-mvbt-c`.
 //!
 //! | question | file |
 //! |---|---|

@@ -387,6 +387,11 @@ def pragmas(path, engine):
                    "auto_vacuum", "freelist_count", "journal_size_limit=5", "wal_autocheckpoint"):
         rows(db, f"PRAGMA {pragma}")
     assert one(db, "PRAGMA schema_version") >= 1
+    small = connect(path + "-small", engine)
+    small.execute("PRAGMA page_size=1024")
+    small.execute("CREATE TABLE t(a)")
+    small.close()
+    assert one(connect(path + "-small", None), "PRAGMA page_size") == 1024
     db.execute("PRAGMA max_page_count=60")
     if engine == "lsmvbt":
         db.execute("BEGIN")
@@ -483,9 +488,9 @@ def attached(folder):
         assert one(db, "SELECT count(*) FROM main.t JOIN aux.t USING(a) WHERE aux.t.b = main.t.b || '!'") == 1000
         assert one(db, "SELECT count(*) FROM main.w") == 1000
         db.execute("CREATE TEMP TABLE tmp AS SELECT * FROM aux.t LIMIT 10")
-        db.execute("CREATE TEMP TRIGGER tt AFTER INSERT ON main.w BEGIN DELETE FROM aux.t WHERE a = new.v; END")
+        db.execute("CREATE TEMP TRIGGER tt AFTER INSERT ON main.w BEGIN DELETE FROM t WHERE a = new.v; END")
         db.execute("INSERT INTO main.w VALUES('x', 5)")
-        assert one(db, "SELECT count(*) FROM aux.t") == 999
+        assert one(db, "SELECT count(*) FROM main.t") == 999
         sound(db, "main")
         sound(db, "aux")
         db.execute("VACUUM aux")
