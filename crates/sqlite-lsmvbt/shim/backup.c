@@ -89,6 +89,35 @@ static int mvBackupFinish(MvBackup *p){
   return rc;
 }
 
+/* All of it, in the format of SQLite: by a database in memory. */
+static unsigned char *mvSerialize(sqlite3 *db, const char *zSchema, sqlite3_int64 *piSize){
+  sqlite3 *pMemory = 0;
+  sqlite3_backup *pBackup;
+  unsigned char *a = 0;
+  if( piSize ) *piSize = -1;
+  if( sqlite3_open(":memory:", &pMemory)==SQLITE_OK ){
+    pBackup = sqlite3_backup_init(pMemory, "main", db, zSchema);
+    if( pBackup ) (void)sqlite3_backup_step(pBackup, -1);
+    if( pBackup && sqlite3_backup_finish(pBackup)==SQLITE_OK ){
+      a = mvStockSerialize(pMemory, "main", piSize, 0);
+    }
+  }
+  (void)sqlite3_close(pMemory);
+  return a;
+}
+
+SQLITE_API unsigned char *sqlite3_serialize(
+  sqlite3 *db, const char *zSchema, sqlite3_int64 *piSize, unsigned int mFlags
+){
+  Btree *p = zSchema ? sqlite3DbNameToBtree(db, zSchema) : db->aDb[0].pBt;
+  if( !MV_IS(p) ) return mvStockSerialize(db, zSchema, piSize, mFlags);
+  if( mFlags & SQLITE_SERIALIZE_NOCOPY ){
+    if( piSize ) *piSize = -1;
+    return 0;
+  }
+  return mvSerialize(db, zSchema ? zSchema : "main", piSize);
+}
+
 SQLITE_API sqlite3_backup *sqlite3_backup_init(
   sqlite3 *pDestDb, const char *zDest, sqlite3 *pSrcDb, const char *zSrc
 ){

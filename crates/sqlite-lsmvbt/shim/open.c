@@ -216,6 +216,10 @@ static int mvBtreeOpen(sqlite3_vfs *pVfs, const char *zFilename, sqlite3 *db, Bt
       p->pPager->p = p;
       p->pPager->file.p = p;
       p->vfsFlags = vfsFlags;
+      if( sqlite3_uri_boolean(zFilename, "immutable", 0) ){
+        p->vfsFlags &= ~(SQLITE_OPEN_READWRITE|SQLITE_OPEN_CREATE);
+        p->vfsFlags |= SQLITE_OPEN_READONLY;
+      }
       p->nPage = SQLITE_DEFAULT_PAGE_SIZE;
       rc = mvOpenFile(p);
     }else{

@@ -32,9 +32,12 @@ const PUBLIC: [&str; 5] = [
     "sqlite3_backup_pagecount",
 ];
 
-/// A file in which a function has another name: how the rest of SQLite reaches the shim.
-const ELSEWHERE: [(&str, &str, &str); 1] =
-    [("pragma.c", "sqlite3_file_control", "mvPragmaFileControl")];
+/// A file in which a function has another name, and whether it is defined there: how the rest of
+/// SQLite reaches the shim.
+const ELSEWHERE: [(&str, &str, &str, bool); 2] = [
+    ("memdb.c", "sqlite3_serialize", "mvStockSerialize", true),
+    ("pragma.c", "sqlite3_file_control", "mvPragmaFileControl", false),
+];
 
 /// A function of the interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -344,9 +347,13 @@ pub fn generate(source: &str, shim: &str) -> Result<String, String> {
     }
 
     let mut parts = vec![(region.start, before), (region.end, behind)];
-    for (file, name, ours) in ELSEWHERE {
+    for (file, name, ours, is_defined) in ELSEWHERE {
         let place = place(file)?;
-        parts.push((place.start, format!("#define {name} {ours}\n")));
+        let mut before = format!("#define {name} {ours}\n");
+        if is_defined {
+            before.push_str(&public_prototype(source, name, ours).map_err(failed)?);
+        }
+        parts.push((place.start, before));
         parts.push((place.end, format!("#undef {name}\n")));
     }
     parts.sort_by_key(|part| part.0);
@@ -363,9 +370,12 @@ pub fn generate(source: &str, shim: &str) -> Result<String, String> {
 /// A public function as `sqlite3.h` has it, with the other name and for this file alone.
 fn public_prototype(source: &str, name: &str, stock: &str) -> Result<String, String> {
     let mark = format!("{name}(");
-    let at = source.find(&format!("SQLITE_API int {mark}"));
-    let at = at.or_else(|| source.find(&format!("SQLITE_API sqlite3_backup *{mark}")));
-    let text = &source[at.ok_or(format!("it has no prototype of {name}"))?..];
+    let starts = source.match_indices(&mark).map(|(at, _)| {
+        let line = source[..at].rfind('\n').map_or(0, |end| end + 1);
+        &source[line..]
+    });
+    let mut starts = starts.filter(|text| text.starts_with("SQLITE_API"));
+    let text = starts.next().ok_or(format!("it has no prototype of {name}"))?;
     let end = text.find(';').ok_or(format!("the prototype of {name} has no end"))?;
     let text = without_comments(&text[..=end]);
     Ok(text.replacen("SQLITE_API", "static", 1).replacen(name, stock, 1) + "\n")

@@ -81,7 +81,7 @@ fn tables_indexes_and_long_rows() {
 
 #[test]
 fn savepoints_aborts_and_changes_under_a_scan() {
-    cases(&["statement_aborts", "savepoints", "changes_under_a_scan", "blobs"]);
+    cases(&["statement_aborts", "savepoints", "changes_under_a_scan", "blobs", "serialized"]);
 }
 
 #[test]

@@ -417,8 +417,21 @@ def text_encodings(path, engine):
     sound(db)
 
 
+def serialized(path, engine):
+    db = connect(path, engine)
+    db.execute("CREATE TABLE t(a PRIMARY KEY, b)")
+    db.executemany("INSERT INTO t VALUES(?,?)", [(n, "x" * n) for n in range(30)])
+    image = db.serialize()
+    assert image.startswith(b"SQLite format 3\0")
+    copy = sqlite3.connect(":memory:")
+    copy.deserialize(image)
+    assert rows(copy, "SELECT * FROM t") == rows(db, "SELECT * FROM t")
+    sound(copy)
+
+
 BOTH = [ddl_and_indexes, long_rows, triggers_and_foreign_keys, statement_aborts, savepoints,
-        changes_under_a_scan, upsert_and_returning, fts_json_rtree, blobs, vacuum, pragmas, text_encodings]
+        changes_under_a_scan, upsert_and_returning, fts_json_rtree, blobs, vacuum, pragmas, text_encodings,
+        serialized]
 
 
 # ---- Both engines at once ----
