@@ -91,6 +91,46 @@ SQLITE_PRIVATE int mvBtreeTableMoveto(BtCursor *pCur, i64 key, int bias, int *pR
   return mvTableMoveto((MvCursor*)pCur, key, pRes);
 }
 
+/* Sets eqSeen if the record at the cursor begins with what is sought. */
+static int mvSeesEqual(MvCursor *pCur, MvSought *pSought){
+  int rc = mvLoad(pCur);
+  if( rc!=SQLITE_OK ) return rc;
+  if( pCur->nLocal==pCur->nPayload ){
+    (void)pSought->xCompare((int)pCur->nLocal, pCur->aBuffer, pSought->pRecord);
+  }else{
+    u8 *a;
+    int n;
+    rc = mvReadAll(pCur, &a, &n);
+    if( rc!=SQLITE_OK ) return rc;
+    (void)pSought->xCompare(n, a, pSought->pRecord);
+    sqlite3_free(a);
+  }
+  return mvCompareRc(SQLITE_OK, pSought->pRecord);
+}
+
+/* SQLite reads nothing where a seek has met no equal record, and compares nothing where it has. An
+** inner page of the engine may have a record that is gone from the leaves. So what was met counts
+** only if it is there: at the cursor, or before it if it stands behind all equal ones. */
+static int mvConfirmEqual(MvCursor *pCur, MvSought *pSought, int *pRes){
+  UnpackedRecord *pRecord = pSought->pRecord;
+  int rc = SQLITE_OK;
+  pRecord->eqSeen = 0;
+  if( MV_STATE(pCur)!=CURSOR_VALID ) return SQLITE_OK;
+  rc = mvSeesEqual(pCur, pSought);
+  if( rc==SQLITE_OK && !pRecord->eqSeen && pRecord->default_rc<0 && *pRes>0 ){
+    rc = mvBtreePrevious((BtCursor*)pCur, 0);
+    *pRes = -1;
+    if( rc==SQLITE_OK ) rc = mvSeesEqual(pCur, pSought);
+    if( rc==SQLITE_DONE ){
+      /* Nothing stands before it. */
+      int isEmpty = 0;
+      rc = mvBtreeFirst((BtCursor*)pCur, &isEmpty);
+      *pRes = isEmpty ? -1 : 1;
+    }
+  }
+  return rc;
+}
+
 static int mvIndexMoveto(MvCursor *pCur, UnpackedRecord *pRecord, int *pRes){
   MvSought sought;
   bool isFound = 0;
@@ -102,6 +142,9 @@ static int mvIndexMoveto(MvCursor *pCur, UnpackedRecord *pRecord, int *pRes){
   }
   rc = mvCompareRc(rc, pRecord);
   if( rc==SQLITE_OK ) rc = mvSettle(pCur, isFound, pRes);
+  if( rc==SQLITE_OK && pRecord->eqSeen && (pCur->hints & BTREE_SEEK_EQ)!=0 ){
+    rc = mvConfirmEqual(pCur, &sought, pRes);
+  }
   return rc;
 }
 

@@ -2,6 +2,7 @@
 ** Open, create and close.
 */
 #include <sys/stat.h>
+#include <sys/file.h>
 #include <fcntl.h>
 #include <unistd.h>
 #include <errno.h>
@@ -94,13 +95,11 @@ static int mvSyncFolder(const char *zPath){
   return rc;
 }
 
-/* Makes a database under another name, and gives it its own when it is whole: nobody ever sees a
-** part of it. Who comes second opens the other's. */
-static int mvCreate(const char *zPath, u32 nPage, int *pIsFresh){
+/* Makes a database under another name, and puts it in the place of an empty file. */
+static int mvMake(const char *zPath, u32 nPage, mode_t mode){
   oneflush_mvbt_db *engine = 0;
   oneflush_mvbt_options options;
   oneflush_mvbt_code code;
-  struct stat buf;
   u64 random;
   char *zNew;
   int rc;
@@ -118,20 +117,33 @@ static int mvCreate(const char *zPath, u32 nPage, int *pIsFresh){
   rc = mvMakeSchema(engine);
   code = oneflush_mvbt_close(engine);
   if( rc==SQLITE_OK && code!=ONEFLUSH_MVBT_OK ) rc = mvOpenFailed(code);
-  if( rc==SQLITE_OK ){
-    *pIsFresh = 1;
-    if( stat(zPath, &buf)==0 && buf.st_size==0 ){
-      /* An empty file stands there: it is a new database. */
-      (void)chmod(zNew, buf.st_mode & 07777);
-      if( rename(zNew, zPath)!=0 ) rc = SQLITE_CANTOPEN_BKPT;
-    }else if( link(zNew, zPath)!=0 ){
-      *pIsFresh = 0;
-      if( errno!=EEXIST ) rc = SQLITE_CANTOPEN_BKPT;
-    }
-  }
-  (void)unlink(zNew);
+  if( rc==SQLITE_OK && chmod(zNew, mode & 07777)!=0 ) rc = SQLITE_CANTOPEN_BKPT;
+  if( rc==SQLITE_OK && rename(zNew, zPath)!=0 ) rc = SQLITE_CANTOPEN_BKPT;
+  if( rc!=SQLITE_OK ) (void)unlink(zNew);
   sqlite3_free(zNew);
-  if( rc==SQLITE_OK && *pIsFresh ) rc = mvSyncFolder(zPath);
+  return rc==SQLITE_OK ? mvSyncFolder(zPath) : rc;
+}
+
+/* Makes the database, if nobody else has by now. The empty file is the lock: nobody ever sees a
+** part of a database, and who comes second opens the other's. */
+static int mvCreate(const char *zPath, u32 nPage, int *pIsFresh){
+  int rc = SQLITE_OK;
+  int isSettled = 0;
+  while( rc==SQLITE_OK && !isSettled ){
+    struct stat held, there;
+    int fd = open(zPath, O_RDWR|O_CREAT|O_CLOEXEC, SQLITE_DEFAULT_FILE_PERMISSIONS);
+    if( fd<0 ) return SQLITE_CANTOPEN_BKPT;
+    if( flock(fd, LOCK_EX)!=0 || fstat(fd, &held)!=0 || stat(zPath, &there)!=0 ){
+      rc = errno==ENOENT || errno==EINTR ? SQLITE_OK : SQLITE_CANTOPEN_BKPT;
+    }else if( held.st_ino==there.st_ino && held.st_dev==there.st_dev ){
+      isSettled = 1;
+      if( there.st_size==0 ){
+        rc = mvMake(zPath, nPage, there.st_mode);
+        *pIsFresh = rc==SQLITE_OK;
+      }
+    }
+    close(fd);
+  }
   return rc;
 }
 
@@ -167,21 +179,16 @@ static int mvStart(MvBtree *p){
   return SQLITE_OK;
 }
 
-/* At once if it is there. Else only whether it can be made. */
+/* At once if it is there. Else an empty file says that it will be, as with a stock database. */
 static int mvOpenFile(MvBtree *p){
   const char *zPath = p->pPager->base.zFilename;
-  char *zFolder;
-  char *zEnd;
-  int rc;
+  int fd;
   if( mvIsThere(zPath) || (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return mvStart(p);
   p->isFresh = 1;
-  zFolder = sqlite3_mprintf("%s", zPath);
-  if( zFolder==0 ) return SQLITE_NOMEM_BKPT;
-  zEnd = strrchr(zFolder, '/');
-  if( zEnd ) zEnd[zEnd==zFolder] = 0;
-  rc = access(zEnd ? zFolder : ".", W_OK|X_OK)==0 ? SQLITE_OK : SQLITE_CANTOPEN_BKPT;
-  sqlite3_free(zFolder);
-  return rc;
+  fd = open(zPath, O_RDWR|O_CREAT|O_CLOEXEC, SQLITE_DEFAULT_FILE_PERMISSIONS);
+  if( fd<0 ) return SQLITE_CANTOPEN_BKPT;
+  close(fd);
+  return SQLITE_OK;
 }
 
 static void mvFreeBtree(MvBtree *p){

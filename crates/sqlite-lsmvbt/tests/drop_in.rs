@@ -76,7 +76,14 @@ fn the_stock_library_exports_nothing_that_is_missing() {
 
 #[test]
 fn tables_indexes_and_long_rows() {
-    cases(&["ddl_and_indexes", "long_rows", "text_encodings", "upsert_and_returning", "pragmas"]);
+    cases(&[
+        "ddl_and_indexes",
+        "long_rows",
+        "records_that_are_gone",
+        "text_encodings",
+        "upsert_and_returning",
+        "pragmas",
+    ]);
 }
 
 #[test]

@@ -110,6 +110,28 @@ def long_rows(path, engine):
     sound(db)
 
 
+def records_that_are_gone(path, engine):
+    """Inner pages may have records that are deleted: no search may take them for some that are there."""
+    db = connect(path, engine)
+    db.execute("CREATE TABLE t(a, b, c)")
+    db.execute("CREATE INDEX ta ON t(a, b)")
+    db.execute("CREATE TABLE w(k, v, PRIMARY KEY(k, v)) WITHOUT ROWID")
+    everything = [(n, n % 3, "x" * 40) for n in range(3000)]
+    db.execute("BEGIN")
+    db.executemany("INSERT INTO t VALUES(?,?,?)", everything)
+    db.executemany("INSERT INTO w VALUES(?,?)", [(n, c) for n, _, c in everything])
+    db.execute("DELETE FROM t WHERE a % 10 <> 5")
+    db.execute("DELETE FROM w WHERE k % 10 <> 5")
+    db.execute("COMMIT")
+    for n in range(3000):
+        there = [(n,)] if n % 10 == 5 else []
+        assert rows(db, "SELECT a FROM t INDEXED BY ta WHERE a=?", n) == there, n
+        assert rows(db, "SELECT a FROM t INDEXED BY ta WHERE a=? ORDER BY a DESC, b DESC", n) == there, n
+        assert rows(db, "SELECT k FROM w WHERE k=?", n) == there, n
+        assert rows(db, "SELECT k FROM w WHERE k=? ORDER BY v DESC", n) == there, n
+    sound(db)
+
+
 def triggers_and_foreign_keys(path, engine):
     db = connect(path, engine)
     db.execute("PRAGMA foreign_keys=ON")
@@ -429,7 +451,7 @@ def serialized(path, engine):
     sound(copy)
 
 
-BOTH = [ddl_and_indexes, long_rows, triggers_and_foreign_keys, statement_aborts, savepoints,
+BOTH = [ddl_and_indexes, long_rows, records_that_are_gone, triggers_and_foreign_keys, statement_aborts, savepoints,
         changes_under_a_scan, upsert_and_returning, fts_json_rtree, blobs, vacuum, pragmas, text_encodings,
         serialized]
 
