@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
+.PHONY: build sqlite-lsmvbt engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -29,6 +29,11 @@ build:
 	cargo build --release --locked -p oneflush -p oneflush-preload
 	cargo rustc --release --locked -p oneflush-vfs --features loadable --crate-type cdylib
 	install -m 755 $(RELEASE)/liboneflush_vfs.so $(EXTENSION)
+
+## sqlite-lsmvbt: target/release/liboneflush_sqlite3.so and .a, a drop-in libsqlite3 with a second B-tree
+sqlite-lsmvbt:
+	cargo build --release --locked -p oneflush-mvbt-c -p oneflush-sqlite-lsmvbt
+	$(RELEASE)/oneflush-link-sqlite3 $(RELEASE)/liboneflush_mvbt.a $(RELEASE)
 
 ## packages: what is published, for four platforms, in dist (`packages/make --help`)
 packages:

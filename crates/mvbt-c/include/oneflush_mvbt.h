@@ -55,7 +55,7 @@ typedef enum {
     ONEFLUSH_MVBT_WRONG_KIND = 7,
     // The payload or record is too long.
     ONEFLUSH_MVBT_TOO_LONG = 8,
-    // The database would have more pages than its options allow. Roll back.
+    // The database would have more pages than its options allow, or the disk is full. Roll back.
     ONEFLUSH_MVBT_FULL = 9,
     // An earlier write or flush has failed. Close the database, and open it anew.
     ONEFLUSH_MVBT_POISONED = 10,
@@ -151,6 +151,16 @@ typedef void (*oneflush_mvbt_fault)(void *context, const char *text);
 // there until the function returns. It may be called from no other thread than the one that
 // calls. It must not leave by longjmp() or an exception.
 typedef int (*oneflush_mvbt_compare)(void *context, const uint8_t *record, size_t length);
+
+// The cell of a cursor.
+typedef struct {
+    // In an integer tree. In a record tree it is 0.
+    int64_t key;
+    // How many bytes the payload has, or the record.
+    uint64_t length;
+    // So many of its first bytes were copied.
+    size_t copied;
+} oneflush_mvbt_cell;
 
 // Compares two records. Less than 0: `a` comes before `b`. 0: they are equal. More than 0: `a`
 // comes behind `b`. Otherwise as oneflush_mvbt_compare.
@@ -270,6 +280,11 @@ oneflush_mvbt_code oneflush_mvbt_prepare(oneflush_mvbt_txn *txn);
 // The second step, which ends a prepared transaction: who begins to read now sees it. Otherwise
 // as oneflush_mvbt_commit().
 oneflush_mvbt_code oneflush_mvbt_finish(oneflush_mvbt_txn *txn, uint64_t *version);
+
+// The same, and the transaction goes on as one that reads what it has made: no other transaction
+// comes in between. Its cursors have to be opened anew. After a failure other than
+// ONEFLUSH_MVBT_MISUSE it is committed, and has ended.
+oneflush_mvbt_code oneflush_mvbt_finish_and_read(oneflush_mvbt_txn *txn, uint64_t *version);
 
 // Ends a transaction, also a prepared one, and undoes what it did. While this takes a prepared one
 // back, a crash leaves all of it or nothing. The handle is still to be closed.
@@ -407,6 +422,13 @@ oneflush_mvbt_code oneflush_mvbt_cursor_key(const oneflush_mvbt_cursor *cursor, 
 // How many bytes the payload of its cell has, or the record.
 oneflush_mvbt_code oneflush_mvbt_cursor_payload_length(const oneflush_mvbt_cursor *cursor,
                                                        uint64_t *length);
+
+// All of a cell at once: its key, its length, and as many of its first bytes as the buffer takes
+// and as stand beside the key. A long payload has more: oneflush_mvbt_cursor_payload().
+oneflush_mvbt_code oneflush_mvbt_cursor_cell(const oneflush_mvbt_cursor *cursor,
+                                             oneflush_mvbt_cell *cell,
+                                             uint8_t *buffer,
+                                             size_t capacity);
 
 // Copies `length` bytes of the payload or record from `offset` on. ONEFLUSH_MVBT_MISUSE: it does
 // not have so many. After another failure the buffer may have been changed.

@@ -27,7 +27,7 @@ pub enum Code {
     ONEFLUSH_MVBT_WRONG_KIND = 7,
     /// The payload or record is too long.
     ONEFLUSH_MVBT_TOO_LONG = 8,
-    /// The database would have more pages than its options allow. Roll back.
+    /// The database would have more pages than its options allow, or the disk is full. Roll back.
     ONEFLUSH_MVBT_FULL = 9,
     /// An earlier write or flush has failed. Close the database, and open it anew.
     ONEFLUSH_MVBT_POISONED = 10,
@@ -48,6 +48,7 @@ use Code::*;
 impl Code {
     pub fn of(error: &Error) -> Code {
         match error {
+            error if error.is_full_disk() => ONEFLUSH_MVBT_FULL,
             Error::Io { .. } => ONEFLUSH_MVBT_IO,
             Error::OtherFormat { .. } => ONEFLUSH_MVBT_OTHER_FORMAT,
             Error::ReadOnly { .. } => ONEFLUSH_MVBT_READ_ONLY,

@@ -277,6 +277,48 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_payload_length(
     unsafe { with_cursor(cursor, Out::Needed(length), ask) }
 }
 
+/// The cell of a cursor.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Cell {
+    /// In an integer tree. In a record tree it is 0.
+    pub key: i64,
+    /// How many bytes the payload has, or the record.
+    pub length: u64,
+    /// So many of its first bytes were copied.
+    pub copied: usize,
+}
+
+/// All of a cell at once: its key, its length, and as many of its first bytes as the buffer takes
+/// and as stand beside the key. A long payload has more: oneflush_mvbt_cursor_payload().
+///
+/// # Safety
+/// `cursor` is null or a handle, `cell` may be written, and `buffer` has room for `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_cell(
+    cursor: *const CursorHandle,
+    cell: *mut Cell,
+    buffer: *mut u8,
+    capacity: usize,
+) -> Code {
+    let copy = |cursor: &mut Cursor, source: &dyn Source| {
+        if buffer.is_null() && capacity > 0 {
+            return Err(misuse("the buffer is null"));
+        }
+        let copied = cursor.with_cell(source, |key, length, local| {
+            let copied = local.len().min(capacity);
+            if copied > 0 {
+                // SAFETY: there is room for so many bytes, and nobody else uses the buffer.
+                unsafe { std::ptr::copy_nonoverlapping(local.as_ptr(), buffer, copied) };
+            }
+            Cell { key, length, copied }
+        });
+        copied?.ok_or_else(|| misuse(NO_CELL))
+    };
+    // SAFETY: by the contract of this function.
+    unsafe { with_cursor(cursor, Out::Needed(cell), copy) }
+}
+
 /// Copies `length` bytes of the payload or record from `offset` on. ONEFLUSH_MVBT_MISUSE: it does
 /// not have so many. After another failure the buffer may have been changed.
 ///

@@ -112,6 +112,16 @@ impl Transaction {
         })
     }
 
+    /// It goes on as one that reads what it has made.
+    fn finish_and_read(&mut self) -> Result<Version, Failure> {
+        let (version, reader) = self.end(|open| match open {
+            Transaction::Prepared(prepared) => Ok(Ok(prepared.finish_and_read())),
+            other => Err(other),
+        })?;
+        *self = Transaction::Read(reader?);
+        Ok(version)
+    }
+
     fn roll_back(&mut self) -> Result<(), Failure> {
         self.end(|open| match open {
             Transaction::Read(_) => Ok(Ok(())),
@@ -218,6 +228,21 @@ pub unsafe extern "C" fn oneflush_mvbt_finish(
 ) -> Code {
     // SAFETY: by the contract of this function.
     unsafe { with_transaction(txn, Out::IfAsked(version), |one| Ok(one.finish()?.0)) }
+}
+
+/// The same, and the transaction goes on as one that reads what it has made: no other transaction
+/// comes in between. Its cursors have to be opened anew. After a failure other than
+/// ONEFLUSH_MVBT_MISUSE it is committed, and has ended.
+///
+/// # Safety
+/// `txn` is null or a handle, and `version` null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_finish_and_read(
+    txn: *mut TransactionHandle,
+    version: *mut u64,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe { with_transaction(txn, Out::IfAsked(version), |one| Ok(one.finish_and_read()?.0)) }
 }
 
 /// Ends a transaction, also a prepared one, and undoes what it did. While this takes a prepared one

@@ -100,7 +100,8 @@ static void integers(oneflush_mvbt_db *db, uint32_t *tree)
     oneflush_mvbt_txn *txn, *second;
     oneflush_mvbt_cursor *cursor;
     uint64_t before, after, version, number, length;
-    uint8_t long_payload[20000], part[100];
+    uint8_t long_payload[20000], part[100], page[4096];
+    oneflush_mvbt_cell cell;
     bool is_there, is_on_cell;
     int64_t key, keys[3] = {-5, 7, 1000000};
 
@@ -160,6 +161,14 @@ static void integers(oneflush_mvbt_db *db, uint32_t *tree)
     OK(oneflush_mvbt_cursor_payload(cursor, 14950, part, sizeof part));
     CHECK(part[49] == 'x' && part[50] == 'y');
     OK(oneflush_mvbt_cursor_payload(cursor, length, NULL, 0));
+    // A long payload has only its beginning beside the key.
+    OK(oneflush_mvbt_cursor_cell(cursor, &cell, part, sizeof part));
+    CHECK(cell.key == 8 && cell.length == length && cell.copied == sizeof part);
+    CHECK(memcmp(part, long_payload, sizeof part) == 0);
+    OK(oneflush_mvbt_cursor_cell(cursor, &cell, page, sizeof page));
+    CHECK(cell.copied > sizeof part && cell.copied < length);
+    CHECK(oneflush_mvbt_cursor_cell(cursor, &cell, NULL, 1) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_cursor_cell(cursor, &cell, NULL, 0));
     CHECK(oneflush_mvbt_cursor_payload(cursor, length, part, 1) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_cursor_payload(cursor, UINT64_MAX, part, 2) == ONEFLUSH_MVBT_MISUSE);
     OK(oneflush_mvbt_cursor_seek_integer(cursor, 9, &is_there));
@@ -465,6 +474,23 @@ static void in_two_steps(oneflush_mvbt_db *db, uint32_t tree)
     txn = begin(db);
     OK(oneflush_mvbt_prepare(txn));
     OK(oneflush_mvbt_finish(txn, NULL));
+    oneflush_mvbt_txn_close(txn);
+
+    // One that goes on as a reader of what it has made.
+    txn = begin(db);
+    CHECK(oneflush_mvbt_finish_and_read(txn, NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_insert_integer(txn, tree, 5004, NULL, 0, NULL));
+    OK(oneflush_mvbt_prepare(txn));
+    OK(oneflush_mvbt_finish_and_read(txn, &finished));
+    OK(oneflush_mvbt_txn_version(txn, &version));
+    CHECK(finished == version);
+    second = begin(db);
+    OK(oneflush_mvbt_delete_integer(second, tree, 5004, NULL));
+    OK(oneflush_mvbt_commit(second, NULL));
+    oneflush_mvbt_txn_close(second);
+    OK(oneflush_mvbt_tree_count(txn, tree, &number));
+    CHECK(number == cells + 2 && cells_of(db, tree) == cells + 1);
+    CHECK(oneflush_mvbt_insert_integer(txn, tree, 1, NULL, 0, NULL) == ONEFLUSH_MVBT_MISUSE);
     oneflush_mvbt_txn_close(txn);
 
     OK(oneflush_mvbt_begin_read(db, &txn));

@@ -239,6 +239,20 @@ impl Cursor {
         search::with_content(source, view.cell(step.index).content, call).map(Some)
     }
 
+    /// Calls with the key (0 in a record tree), the length of the payload or record, and those of
+    /// its bytes that stand in the leaf. `None`: the cursor stands on no cell.
+    pub fn with_cell<R>(
+        &self,
+        source: &dyn Source,
+        call: impl FnOnce(i64, u64, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let Some(step) = self.step(source)? else { return Ok(None) };
+        let page = source.page(step.no)?;
+        let view = page.view()?;
+        let cell = view.cell(step.index);
+        Ok(Some(call(cell.key, cell.content.length, cell.content.local)))
+    }
+
     /// Fills the buffer with the payload's bytes from `offset` on. The cursor notes the overflow
     /// pages that it has come by, so all parts in order cost one walk through them. `Misuse`: the
     /// part ends behind the payload, or the cursor stands on no cell.

@@ -81,7 +81,7 @@ impl Error {
     }
 
     /// The file cannot grow. Nothing is wrong with what is there.
-    pub(crate) fn is_full_disk(&self) -> bool {
+    pub fn is_full_disk(&self) -> bool {
         matches!(self, Error::Io { source, .. } if oneflush_blocklog::is_full(source))
     }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::read::ReadTransaction;
 use crate::work::{Pool, Written};
 use crate::writer_lock::WriterGuard;
 use crate::{Result, Version};
@@ -28,7 +29,19 @@ impl Prepared {
 
     /// The second step: who begins now sees the transaction. Answers the version that is the last
     /// one now. It is an older one if the transaction has changed nothing.
-    pub fn finish(mut self) -> Version {
+    pub fn finish(self) -> Version {
+        self.publish().1
+    }
+
+    /// The same, and a reader of just that version: nobody else writes before it has begun. After
+    /// an error of the reader the transaction is committed all the same.
+    pub fn finish_and_read(self) -> (Version, Result<ReadTransaction>) {
+        // The guard keeps others out until the reader has begun.
+        let (writer, version) = self.publish();
+        (version, ReadTransaction::begin(writer.shared()))
+    }
+
+    fn publish(mut self) -> (WriterGuard, Version) {
         let Open { mut writer, mut written, .. } = self.open.take().expect("it has not ended");
         let shared = Arc::clone(writer.shared());
         let (version, used_ring) = (written.version, written.used_ring());
@@ -42,7 +55,7 @@ impl Prepared {
             writer.garbage.note(version, freed);
             shared.publish(version, &changed, used_ring);
         }
-        shared.board.current()
+        (writer, shared.board.current())
     }
 
     /// The transaction never was, also after a crash. While this runs, a crash leaves all of it or

@@ -54,6 +54,19 @@ fn a_prepared_transaction_is_durable_and_not_seen_before_it_is_finished() {
 }
 
 #[test]
+fn a_transaction_goes_on_as_a_reader_of_what_it_has_made() {
+    let (_, db, tree) = with_rows();
+    let (version, reader) = prepared(&db, tree, true).finish_and_read();
+    let reader = reader.unwrap();
+    assert_eq!(reader.version(), version);
+    let mut txn = db.begin_write().unwrap();
+    txn.insert(tree, 3, b"later").unwrap();
+    txn.commit().unwrap();
+    assert_eq!(reader.get(tree, 3).unwrap().unwrap(), b"new");
+    assert_eq!(at_3(&db, tree), b"later");
+}
+
+#[test]
 fn a_prepared_transaction_that_is_rolled_back_never_was() {
     for (is_single, drops) in [(true, true), (true, false), (false, true), (false, false)] {
         let (memory, db, tree) = with_rows();

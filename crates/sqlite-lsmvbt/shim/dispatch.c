@@ -1,0 +1,151 @@
+/*
+** Calls that concern both engines at once, or an object that has no tag yet. All others are
+** dispatched by what the build generates.
+*/
+
+SQLITE_PRIVATE int sqlite3BtreeOpen(sqlite3_vfs *pVfs, const char *zFilename, sqlite3 *db,
+                                    Btree **ppBtree, int flags, int vfsFlags){
+  int isMv;
+  int rc = mvChoose(pVfs, zFilename, db, flags, vfsFlags, &isMv);
+  if( rc!=SQLITE_OK ) return rc;
+  if( isMv ) return mvBtreeOpen(pVfs, zFilename, db, ppBtree, vfsFlags);
+  return stockBtreeOpen(pVfs, zFilename, db, ppBtree, flags, vfsFlags);
+}
+
+SQLITE_PRIVATE int sqlite3BtreeCursorSize(void){
+  int nStock = stockBtreeCursorSize();
+  int nMv = (int)ROUND8(sizeof(MvCursor));
+  return MAX(nStock, nMv);
+}
+
+/* Nobody knows yet which engine it gets: both leave alone what is zero. */
+SQLITE_PRIVATE void sqlite3BtreeCursorZero(BtCursor *pCur){
+  stockBtreeCursorZero(pCur);
+}
+
+SQLITE_PRIVATE int sqlite3BtreeCursor(Btree *p, Pgno iTable, int wrFlag, struct KeyInfo *pKeyInfo,
+                                      BtCursor *pCur){
+  if( MV_IS(p) ) return mvBtreeCursor(p, iTable, wrFlag, pKeyInfo, pCur);
+  return stockBtreeCursor(p, iTable, wrFlag, pKeyInfo, pCur);
+}
+
+/* A row of a tree goes into another one, by the sqlite3BtreeInsert() that follows. Between two
+** stock trees it goes as it stands. Otherwise it waits in the database that is ours. */
+SQLITE_PRIVATE int sqlite3BtreeTransferRow(BtCursor *pDest, BtCursor *pSrc, i64 iKey){
+  MvRow *pRow;
+  u32 n;
+  u8 *a;
+  int rc;
+  if( !MV_IS_CURSOR(pDest) && !MV_IS_CURSOR(pSrc) ){
+    return stockBtreeTransferRow(pDest, pSrc, iKey);
+  }
+  pRow = &((MvCursor*)(MV_IS_CURSOR(pDest) ? pDest : pSrc))->p->row;
+  n = sqlite3BtreePayloadSize(pSrc);
+  a = sqlite3_realloc64(pRow->a, (u64)n+MV_OVERRUN);
+  if( a==0 ) return SQLITE_NOMEM_BKPT;
+  pRow->a = a;
+  rc = sqlite3BtreePayload(pSrc, 0, n, a);
+  if( rc!=SQLITE_OK ) return rc;
+  memset(&a[n], 0, MV_OVERRUN);
+  pRow->n = (int)n;
+  pRow->pDest = pDest;
+  return SQLITE_OK;
+}
+
+/* A row that waits for a stock cursor. */
+static MvRow *mvRowFor(BtCursor *pCur){
+  sqlite3 *db = pCur->pBtree->db;
+  int i;
+  for(i=0; i<db->nDb; i++){
+    MvBtree *p = (MvBtree*)db->aDb[i].pBt;
+    if( MV_IS(p) && p->row.pDest==pCur ) return &p->row;
+  }
+  return 0;
+}
+
+SQLITE_PRIVATE int sqlite3BtreeInsert(BtCursor *pCur, const BtreePayload *pPayload, int flags,
+                                      int seekResult){
+  MvRow *pRow;
+  if( MV_IS_CURSOR(pCur) ) return mvBtreeInsert(pCur, pPayload, flags, seekResult);
+  if( (flags & BTREE_PREFORMAT)!=0 && (pRow = mvRowFor(pCur))!=0 ){
+    BtreePayload x;
+    memset(&x, 0, sizeof(x));
+    pRow->pDest = 0;
+    if( pCur->pKeyInfo ){
+      x.pKey = pRow->a;
+      x.nKey = pRow->n;
+    }else{
+      x.nKey = pPayload->nKey;
+      x.pData = pRow->a;
+      x.nData = pRow->n;
+    }
+    return stockBtreeInsert(pCur, &x, flags & ~BTREE_PREFORMAT, seekResult);
+  }
+  return stockBtreeInsert(pCur, pPayload, flags, seekResult);
+}
+
+/* The end of VACUUM: pTo gets what pFrom has, and is committed. */
+SQLITE_PRIVATE int sqlite3BtreeCopyFile(Btree *pTo, Btree *pFrom){
+  int rc;
+  if( !MV_IS(pTo) && !MV_IS(pFrom) ) return stockBtreeCopyFile(pTo, pFrom);
+  rc = mvCopyAll(MV_IS(pTo) ? ((MvBtree*)pTo)->db : pTo->db, pTo, pFrom);
+  if( rc==SQLITE_OK ) rc = sqlite3BtreeCommit(pTo);
+  if( rc!=SQLITE_OK ) (void)sqlite3BtreeRollback(pTo, SQLITE_OK, 0);
+  return rc;
+}
+
+/* A stock database becomes one of ours while there is nothing in it: its file is empty, and nobody
+** of this connection uses it. */
+static int mvBecome(sqlite3 *db, const char *zDbName){
+  int iDb = zDbName ? sqlite3FindDbName(db, zDbName) : 0;
+  Btree *pOld = iDb>=0 ? db->aDb[iDb].pBt : 0;
+  Btree *pNew = 0;
+  sqlite3_file *pFile;
+  sqlite3_vfs *pVfs;
+  const char *zFilename;
+  i64 n = 0;
+  int rc;
+  if( pOld==0 || MV_IS(pOld) || iDb==1 || pOld->sharable || pOld->nBackup ) return SQLITE_NOTFOUND;
+  if( !db->autoCommit || db->nVdbeActive || sqlite3BtreeTxnState(pOld)!=SQLITE_TXN_NONE ){
+    return SQLITE_NOTFOUND;
+  }
+  zFilename = sqlite3BtreeGetFilename(pOld);
+  pFile = sqlite3PagerFile(sqlite3BtreePager(pOld));
+  pVfs = sqlite3PagerVfs(sqlite3BtreePager(pOld));
+  if( zFilename==0 || zFilename[0]==0 || sqlite3PagerIsMemdb(sqlite3BtreePager(pOld)) ){
+    return SQLITE_NOTFOUND;
+  }
+  if( strncmp(pVfs->zName, "unix", 4)!=0 ) return SQLITE_NOTFOUND;
+  if( pFile->pMethods==0 || sqlite3OsFileSize(pFile, &n)!=SQLITE_OK || n>0 ) return SQLITE_NOTFOUND;
+  if( sqlite3BtreeIsReadonly(pOld) ) return SQLITE_READONLY;
+  rc = mvBtreeOpen(pVfs, zFilename, db, &pNew, SQLITE_OPEN_READWRITE|SQLITE_OPEN_CREATE);
+  if( rc!=SQLITE_OK ) return rc;
+  ((MvBtree*)pNew)->nPage = (u32)sqlite3BtreeGetPageSize(pOld);
+  rc = mvStart((MvBtree*)pNew);
+  if( rc!=SQLITE_OK ){
+    (void)sqlite3BtreeClose(pNew);
+    return rc;
+  }
+  sqlite3ResetAllSchemasOfConnection(db);
+  db->aDb[iDb].pSchema = sqlite3SchemaGet(db, pNew);
+  if( db->aDb[iDb].pSchema==0 ){
+    (void)sqlite3BtreeClose(pNew);
+    db->aDb[iDb].pSchema = sqlite3SchemaGet(db, pOld);
+    return SQLITE_NOMEM_BKPT;
+  }
+  db->aDb[iDb].pSchema->enc = ENC(db);
+  db->aDb[iDb].pBt = pNew;
+  return sqlite3BtreeClose(pOld);
+}
+
+/* What pragma.c calls in the place of sqlite3_file_control(). */
+SQLITE_PRIVATE int mvPragmaFileControl(sqlite3 *db, const char *zDbName, int op, void *pArg){
+  if( op==SQLITE_FCNTL_PRAGMA ){
+    char **az = (char**)pArg;
+    if( az[2] && sqlite3StrICmp(az[1], "journal_mode")==0 && sqlite3StrICmp(az[2], "lsmvbt")==0 ){
+      int rc = mvBecome(db, zDbName);
+      if( rc!=SQLITE_OK && rc!=SQLITE_NOTFOUND ) return rc;
+    }
+  }
+  return sqlite3_file_control(db, zDbName, op, pArg);
+}

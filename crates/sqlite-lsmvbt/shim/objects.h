@@ -1,0 +1,103 @@
+/*
+** What SQLite has a pointer to, and how it is told from an object of the stock B-tree.
+**
+** The first field of a stock Btree is the connection, and of a Pager the VFS. Here both are the
+** address of mvTag. The first byte of a stock BtCursor is its state, 0 to 4. Here it also has the
+** bit MV_CURSOR.
+*/
+#include "oneflush_mvbt.h"
+
+typedef struct MvBtree MvBtree;
+typedef struct MvCursor MvCursor;
+typedef struct MvPager MvPager;
+typedef struct MvFile MvFile;
+typedef struct MvRow MvRow;
+
+static const char mvTag[] = "oneflush lsmvbt";
+
+#define MV_CURSOR 0x80
+#define MV_IS(p) ((p)!=0 && *(const void *const*)(p)==(const void*)mvTag)
+#define MV_IS_CURSOR(c) ((*(const u8*)(c) & MV_CURSOR)!=0)
+
+/* SQLite numbers the trees of a file from 1, the engine its own from 2. */
+#define MV_TREE(root) ((root)+1)
+#define MV_ROOT(tree) ((tree)-1)
+
+/* Older versions than 3.54 have some functions with other arguments. */
+#define MV_NEW (SQLITE_VERSION_NUMBER>=3054000)
+#if MV_NEW
+# define MV_UNPACK(info,n,a,record) sqlite3VdbeRecordUnpack((int)(n), a, record)
+#else
+# define MV_UNPACK(info,n,a,record) sqlite3VdbeRecordUnpack(info, (int)(n), a, record)
+#endif
+
+/* A comparison may read so many bytes behind a record that lies about its header. */
+#define MV_OVERRUN 32
+
+/* The file behind sqlite3PagerFile(). Only its methods matter. */
+struct MvFile {
+  sqlite3_file base;
+  MvBtree *p;
+};
+
+/* A stock Pager at its head, so that its name and its file are where SQLite looks for them. */
+struct MvPager {
+  Pager base;               /* pVfs is the tag */
+  MvBtree *p;
+  sqlite3_vfs *pVfs;
+  sqlite3_file closed;      /* The journal that there is none of */
+  MvFile file;
+  u32 iDataVersion;         /* Changes with each commit that this connection sees */
+};
+
+/* A row on its way from one tree to another. */
+struct MvRow {
+  BtCursor *pDest;          /* The cursor that puts it in */
+  u8 *a;
+  int n;
+};
+
+/* A stock Btree at its head, which is never sharable: what looks at all databases passes it. */
+struct MvBtree {
+  Btree base;               /* db is the tag; inTrans, hasIncrblobCur and iBDataVersion count */
+  sqlite3 *db;
+  MvPager *pPager;
+  oneflush_mvbt_db *engine; /* Null: it is new, and nobody has asked for it yet */
+  int vfsFlags;             /* That it was opened with */
+  u32 nPage;                /* Bytes of a page */
+  oneflush_mvbt_txn *txn;   /* What inTrans says. Null: it has ended by a failure */
+  MvCursor *pCursor;        /* All cursors */
+  void *pSchema;
+  void (*xFreeSchema)(void*);
+  u64 version;              /* That data_version has counted last */
+  MvRow row;
+  u64 nSavepoint;           /* Open savepoints of the engine */
+  u8 hasBase;               /* The first of them is the beginning of the transaction */
+  u8 isReadOnly;
+  u8 isFresh;               /* This connection has made the file, and written nothing yet */
+  u8 isAppending;           /* Records come in their order */
+};
+
+/* Its state is one of CURSOR_VALID and so on, with MV_CURSOR. */
+struct MvCursor {
+  u8 eState;
+  u8 curFlags;              /* BTCF_WriteFlag, BTCF_Incrblob, BTCF_Pinned */
+  u8 hints;
+  u8 hasCell;               /* key, nPayload and the buffer are those of the cell */
+  u8 hasKey;                /* key is that of the cell, in an integer tree */
+  int skipNext;             /* As in the stock cursor */
+  MvBtree *p;
+  MvCursor *pNext;
+  Pgno root;
+  struct KeyInfo *pKeyInfo;
+  oneflush_mvbt_cursor *place;  /* Opened when it is needed */
+  i64 key;                  /* Of the cell, or saved; of a record the length of pSaved */
+  void *pSaved;             /* The record on which it stood */
+  u64 nPayload;
+  u32 nLocal;               /* So many bytes of it are in the buffer */
+  u32 nBuffer;
+  u8 *aBuffer;
+};
+
+#define MV_STATE(c) ((c)->eState & ~MV_CURSOR)
+#define MV_SET_STATE(c,s) ((c)->eState = MV_CURSOR|(s))

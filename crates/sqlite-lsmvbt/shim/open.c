@@ -1,0 +1,261 @@
+/*
+** Open, create and close.
+*/
+#include <sys/stat.h>
+#include <sys/file.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include <errno.h>
+
+static void mvFreeRow(MvRow *pRow){
+  sqlite3_free(pRow->a);
+  memset(pRow, 0, sizeof(*pRow));
+}
+
+/* The bytes of the parameters of a URI, with the zero behind them. */
+static size_t mvParameterBytes(const char *zFilename){
+  const char *zFirst = &zFilename[strlen(zFilename)+1];
+  const char *z = zFirst;
+  while( *z ){
+    z += strlen(z)+1;
+    z += strlen(z)+1;
+  }
+  return (size_t)(&z[1]-zFirst);
+}
+
+/* The pager, and behind it the names in the order that sqlite3_filename_database() relies on: the
+** address of the pager, four zeros, the path, the parameters, the names of journal and WAL. */
+static MvPager *mvNewPager(sqlite3_vfs *pVfs, const char *zFilename, const char *zPath){
+  size_t nPath = strlen(zPath);
+  size_t nParam = mvParameterBytes(zFilename);
+  MvPager *pPager;
+  u8 *a;
+  size_t nHead = ROUND8(sizeof(MvPager));
+  pPager = sqlite3MallocZero(nHead + sizeof(Pager*) + 4 + nPath+1 + nParam + nPath+9 + nPath+5 + 3);
+  if( pPager==0 ) return 0;
+  a = (u8*)pPager + nHead;
+  memcpy(a, &pPager, sizeof(Pager*));
+  a += sizeof(Pager*) + 4;
+  pPager->base.zFilename = (char*)a;
+  memcpy(a, zPath, nPath);
+  a += nPath+1;
+  memcpy(a, &zFilename[strlen(zFilename)+1], nParam);
+  a += nParam;
+  pPager->base.zJournal = (char*)a;
+  memcpy(a, zPath, nPath);
+  memcpy(&a[nPath], "-journal", 8);
+  a += nPath+9;
+#ifndef SQLITE_OMIT_WAL
+  pPager->base.zWal = (char*)a;
+#endif
+  memcpy(a, zPath, nPath);
+  memcpy(&a[nPath], "-wal", 4);
+  pPager->base.pVfs = (sqlite3_vfs*)mvTag;
+  pPager->base.fd = &pPager->file.base;
+  pPager->base.jfd = &pPager->closed;
+  pPager->pVfs = pVfs;
+  pPager->file.base.pMethods = &mvFileMethods;
+  return pPager;
+}
+
+static int mvOpenFailed(oneflush_mvbt_code code){
+  return mvFailed(code, oneflush_mvbt_open_error());
+}
+
+/* Tree 1 of SQLite is there from the beginning. */
+static int mvMakeSchema(oneflush_mvbt_db *engine){
+  oneflush_mvbt_txn *txn = 0;
+  u32 tree = 0;
+  oneflush_mvbt_code code = oneflush_mvbt_begin_write(engine, 0, &txn);
+  if( code!=ONEFLUSH_MVBT_OK ) return mvFailed(code, oneflush_mvbt_db_error(engine));
+  code = oneflush_mvbt_tree_create(txn, false, &tree);
+  if( code==ONEFLUSH_MVBT_OK ) code = oneflush_mvbt_commit(txn, 0);
+  if( code!=ONEFLUSH_MVBT_OK ){
+    int rc = mvFailed(code, oneflush_mvbt_txn_error(txn));
+    oneflush_mvbt_txn_close(txn);
+    return rc;
+  }
+  oneflush_mvbt_txn_close(txn);
+  return tree==MV_TREE(1) ? SQLITE_OK : SQLITE_INTERNAL;
+}
+
+static int mvSyncFolder(const char *zPath){
+  char *zFolder = sqlite3_mprintf("%s", zPath);
+  char *zEnd = zFolder ? strrchr(zFolder, '/') : 0;
+  int rc = SQLITE_IOERR_DIR_FSYNC;
+  int fd;
+  if( zFolder==0 ) return SQLITE_NOMEM_BKPT;
+  if( zEnd ) zEnd[zEnd==zFolder] = 0;
+  fd = open(zEnd ? zFolder : ".", O_RDONLY|O_CLOEXEC);
+  if( fd>=0 ){
+    if( fsync(fd)==0 ) rc = SQLITE_OK;
+    close(fd);
+  }
+  sqlite3_free(zFolder);
+  return rc;
+}
+
+/* Makes a database under another name, and puts it in the place of an empty file. */
+static int mvMake(const char *zPath, u32 nPage, mode_t mode){
+  oneflush_mvbt_db *engine = 0;
+  oneflush_mvbt_options options;
+  oneflush_mvbt_code code;
+  u64 random;
+  char *zNew;
+  int rc;
+  sqlite3_randomness(sizeof(random), &random);
+  zNew = sqlite3_mprintf("%s-new-%016llx", zPath, random);
+  if( zNew==0 ) return SQLITE_NOMEM_BKPT;
+  (void)oneflush_mvbt_options_default(&options);
+  options.page_bytes = nPage;
+  code = oneflush_mvbt_create(zNew, &options, &engine);
+  if( code!=ONEFLUSH_MVBT_OK ){
+    rc = mvOpenFailed(code);
+    sqlite3_free(zNew);
+    return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
+  }
+  rc = mvMakeSchema(engine);
+  code = oneflush_mvbt_close(engine);
+  if( rc==SQLITE_OK && code!=ONEFLUSH_MVBT_OK ) rc = mvOpenFailed(code);
+  if( rc==SQLITE_OK && chmod(zNew, mode & 07777)!=0 ) rc = SQLITE_CANTOPEN_BKPT;
+  if( rc==SQLITE_OK && rename(zNew, zPath)!=0 ) rc = SQLITE_CANTOPEN_BKPT;
+  if( rc!=SQLITE_OK ) (void)unlink(zNew);
+  sqlite3_free(zNew);
+  return rc==SQLITE_OK ? mvSyncFolder(zPath) : rc;
+}
+
+/* Makes the database, if nobody else has by now. The empty file is the lock: nobody ever sees a
+** part of a database, and who comes second opens the other's. */
+static int mvCreate(const char *zPath, u32 nPage, int *pIsFresh){
+  int rc = SQLITE_OK;
+  int isSettled = 0;
+  while( rc==SQLITE_OK && !isSettled ){
+    struct stat held, there;
+    int fd = open(zPath, O_RDWR|O_CREAT|O_CLOEXEC, SQLITE_DEFAULT_FILE_PERMISSIONS);
+    if( fd<0 ) return SQLITE_CANTOPEN_BKPT;
+    if( flock(fd, LOCK_EX)!=0 || fstat(fd, &held)!=0 || stat(zPath, &there)!=0 ){
+      rc = errno==ENOENT || errno==EINTR ? SQLITE_OK : SQLITE_CANTOPEN_BKPT;
+    }else if( held.st_ino==there.st_ino && held.st_dev==there.st_dev ){
+      isSettled = 1;
+      if( there.st_size==0 ){
+        rc = mvMake(zPath, nPage, there.st_mode);
+        *pIsFresh = rc==SQLITE_OK;
+      }
+    }
+    close(fd);
+  }
+  return rc;
+}
+
+static int mvIsThere(const char *zPath){
+  struct stat buf;
+  return stat(zPath, &buf)==0 && buf.st_size>0;
+}
+
+/* Opens what is there, or makes it: before the first transaction. Until then PRAGMA page_size has
+** an effect on a new database. */
+static int mvStart(MvBtree *p){
+  const char *zPath = p->pPager->base.zFilename;
+  oneflush_mvbt_options options;
+  oneflush_mvbt_code code;
+  int isFresh = 0;
+  if( p->engine ) return SQLITE_OK;
+  if( !mvIsThere(zPath) ){
+    int rc;
+    if( (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return SQLITE_CANTOPEN_BKPT;
+    rc = mvCreate(zPath, p->nPage, &isFresh);
+    if( rc!=SQLITE_OK ) return rc;
+  }
+  (void)oneflush_mvbt_options_default(&options);
+  options.read_only = (p->vfsFlags & SQLITE_OPEN_READONLY)!=0 || access(zPath, W_OK)!=0;
+  p->isReadOnly = options.read_only;
+  p->isFresh = isFresh;
+  code = oneflush_mvbt_open(zPath, &options, &p->engine);
+  if( code!=ONEFLUSH_MVBT_OK ){
+    int rc = mvOpenFailed(code);
+    return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
+  }
+  (void)oneflush_mvbt_page_bytes(p->engine, &p->nPage);
+  return SQLITE_OK;
+}
+
+/* At once if it is there. Else an empty file says that it will be, as with a stock database. */
+static int mvOpenFile(MvBtree *p){
+  const char *zPath = p->pPager->base.zFilename;
+  int fd;
+  if( mvIsThere(zPath) || (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return mvStart(p);
+  p->isFresh = 1;
+  fd = open(zPath, O_RDWR|O_CREAT|O_CLOEXEC, SQLITE_DEFAULT_FILE_PERMISSIONS);
+  if( fd<0 ) return SQLITE_CANTOPEN_BKPT;
+  close(fd);
+  return SQLITE_OK;
+}
+
+static void mvFreeBtree(MvBtree *p){
+  if( p==0 ) return;
+  if( p->xFreeSchema && p->pSchema ) p->xFreeSchema(p->pSchema);
+  sqlite3DbFree(0, p->pSchema);
+  mvFreeRow(&p->row);
+  sqlite3_free(p->pPager);
+  sqlite3_free(p);
+}
+
+static int mvBtreeOpen(sqlite3_vfs *pVfs, const char *zFilename, sqlite3 *db, Btree **ppBtree,
+                       int vfsFlags){
+  MvBtree *p = sqlite3MallocZero(sizeof(MvBtree));
+  char *zPath = sqlite3_malloc64((u64)pVfs->mxPathname+2);
+  int rc;
+  *ppBtree = 0;
+  if( p==0 || zPath==0 ){
+    rc = SQLITE_NOMEM_BKPT;
+  }else{
+    zPath[0] = 0;
+    rc = sqlite3OsFullPathname(pVfs, zFilename, pVfs->mxPathname+1, zPath);
+    if( rc==SQLITE_OK_SYMLINK ){
+      rc = (vfsFlags & SQLITE_OPEN_NOFOLLOW) ? SQLITE_CANTOPEN_SYMLINK : SQLITE_OK;
+    }
+  }
+  if( rc==SQLITE_OK ){
+    p->base.db = (sqlite3*)mvTag;
+    p->db = db;
+    p->pPager = mvNewPager(pVfs, zFilename, zPath);
+    if( p->pPager ){
+      p->pPager->p = p;
+      p->pPager->file.p = p;
+      p->vfsFlags = vfsFlags;
+      if( sqlite3_uri_boolean(zFilename, "immutable", 0) ){
+        p->vfsFlags &= ~(SQLITE_OPEN_READWRITE|SQLITE_OPEN_CREATE);
+        p->vfsFlags |= SQLITE_OPEN_READONLY;
+      }
+      p->nPage = SQLITE_DEFAULT_PAGE_SIZE;
+      rc = mvOpenFile(p);
+    }else{
+      rc = SQLITE_NOMEM_BKPT;
+    }
+  }
+  sqlite3_free(zPath);
+  if( rc==SQLITE_OK ){
+    *ppBtree = (Btree*)p;
+  }else{
+    mvFreeBtree(p);
+  }
+  return rc;
+}
+
+SQLITE_PRIVATE int mvBtreeClose(Btree *pBtree){
+  MvBtree *p = (MvBtree*)pBtree;
+  oneflush_mvbt_code code;
+  while( p->pCursor ) (void)mvBtreeCloseCursor((BtCursor*)p->pCursor);
+  if( p->txn ){
+    oneflush_mvbt_code code2 = oneflush_mvbt_rollback(p->txn);
+    if( code2!=ONEFLUSH_MVBT_OK && code2!=ONEFLUSH_MVBT_MISUSE ){
+      (void)mvFailed(code2, oneflush_mvbt_txn_error(p->txn));
+    }
+    mvCloseTxn(p);
+  }
+  /* After a failure the next opening recovers. SQLite does not ask for the answer. */
+  code = p->engine ? oneflush_mvbt_close(p->engine) : ONEFLUSH_MVBT_OK;
+  if( code!=ONEFLUSH_MVBT_OK ) (void)mvOpenFailed(code);
+  mvFreeBtree(p);
+  return SQLITE_OK;
+}

@@ -1,0 +1,112 @@
+//! Python's `sqlite3` on the drop-in library: what `sql.py` does with both engines.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use oneflush_testing::has_programs;
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {text}{said}");
+    text
+}
+
+/// The folder with `libsqlite3.so.0`. Cargo makes no static library of the engine for a test.
+fn library() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        run(Command::new(cargo)
+            .args(["build", "--quiet", "--offline", "--package", "oneflush-mvbt-c"])
+            .arg("--target-dir")
+            .arg(target)
+            .current_dir(env!("CARGO_MANIFEST_DIR")));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drop-in");
+        std::fs::create_dir_all(&folder).unwrap();
+        let engine = target.join("debug/liboneflush_mvbt.a");
+        let made = oneflush_sqlite_lsmvbt::link(&engine, &folder).unwrap();
+        std::fs::rename(&made.shared, folder.join("libsqlite3.so.0")).unwrap();
+        folder
+    })
+}
+
+/// Runs cases of `sql.py`.
+fn cases(names: &[&str]) {
+    if !has_programs(&["cc", "ar", "python3"]) {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let said = run(Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql.py"))
+        .arg(folder.path())
+        .args(names)
+        .env("LD_LIBRARY_PATH", library())
+        .env_remove("ONEFLUSH_ENGINE"));
+    for name in names {
+        assert!(said.contains(name), "{name} has not run: {said}");
+    }
+}
+
+#[test]
+fn the_stock_library_exports_nothing_that_is_missing() {
+    if !has_programs(&["cc", "ar", "nm"]) {
+        return;
+    }
+    let shared = library().join("libsqlite3.so.0");
+    let ours = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&shared));
+    let names: Vec<&str> = ours.lines().filter_map(|line| line.split(' ').next_back()).collect();
+    assert!(names.contains(&"sqlite3_backup_init") && names.contains(&"sqlite3session_create"));
+    assert!(!names.iter().any(|name| name.starts_with("oneflush") || name.starts_with("stock")));
+    for folder in ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"] {
+        let stock = Path::new(folder).join("libsqlite3.so.0");
+        if !stock.exists() {
+            continue;
+        }
+        let stock = run(Command::new("nm").args(["-D", "--defined-only"]).arg(stock));
+        for name in stock.lines().filter_map(|line| line.split(' ').next_back()) {
+            let is_public = name.starts_with("sqlite3_") || name.starts_with("sqlite3session_");
+            assert!(!is_public || names.contains(&name), "{name} is missing");
+        }
+    }
+}
+
+#[test]
+fn tables_indexes_and_long_rows() {
+    cases(&[
+        "ddl_and_indexes",
+        "long_rows",
+        "records_that_are_gone",
+        "text_encodings",
+        "upsert_and_returning",
+        "pragmas",
+    ]);
+}
+
+#[test]
+fn savepoints_aborts_and_changes_under_a_scan() {
+    cases(&["statement_aborts", "savepoints", "changes_under_a_scan", "blobs", "serialized"]);
+}
+
+#[test]
+fn triggers_and_virtual_tables() {
+    cases(&["triggers_and_foreign_keys", "fts_json_rtree"]);
+}
+
+#[test]
+fn vacuum_backups_and_both_engines_at_once() {
+    cases(&["vacuum", "backups", "attached", "chosen"]);
+}
+
+#[test]
+fn connections_threads_and_processes() {
+    cases(&["two_connections", "many_threads", "second_process"]);
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_what_it_has_committed() {
+    cases(&["killed"]);
+}
