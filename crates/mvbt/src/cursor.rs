@@ -144,8 +144,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// From a cell of an inner page to the first or last cell of the leaves below it. On a cell of a
-    /// leaf the cursor stays.
+    /// From a cell of an inner page to the first or last cell of the leaves below it. The cell of a
+    /// leaf is where it stays.
     fn go_down(&mut self, source: &dyn Source, probe: Probe<'_>) -> Result<()> {
         let step = *self.path.last().expect("there is a step");
         let (child, above) = {
