@@ -140,3 +140,44 @@ fn the_catalog_holds_any_trees_while_it_is_read() {
         }
     }
 }
+
+/// Each dead cell takes more of a directory than one that lives, so not all are in one page.
+#[test]
+fn what_older_readers_need_of_a_full_root_may_be_more_than_one_page() {
+    for page_bytes in [512, 4096] {
+        for (length, at_once) in (4..100).flat_map(|length| [1, 3, 1000].map(|n| (length, n))) {
+            let (db, tree) = with_tree(page_bytes);
+            let about = format!("{page_bytes} {length} {at_once}");
+            let count = (page_bytes - 80) / (length + 20) + 1;
+            let row = |number: u32| record(number, length);
+            let change = |deletes: bool, range: std::ops::Range<u32>| {
+                let mut txn = db.begin_write().unwrap();
+                for number in range {
+                    let row = row(number);
+                    match deletes {
+                        true => txn.delete_record(tree, &|stored| stored.cmp(&row)).map(drop),
+                        false => {
+                            txn.insert_record(tree, &row, &|stored| stored.cmp(&row)).map(drop)
+                        }
+                    }
+                    .unwrap_or_else(|error| panic!("{about}, row {number}: {error}"));
+                }
+                txn.commit().unwrap();
+            };
+            let count = count as u32;
+            change(false, 0..count);
+            let mut readers = vec![(db.begin_read().unwrap(), (0..count).collect::<Vec<u32>>())];
+            for from in (0..count).step_by(at_once) {
+                let to = count.min(from + at_once as u32);
+                change(true, from..to);
+                readers.push((db.begin_read().unwrap(), (to..count).collect()));
+            }
+            change(false, 1000..1400);
+            readers.push((db.begin_read().unwrap(), (1000..1400).collect()));
+            for (reader, rows) in &readers {
+                assert!(numbers(reader, tree) == *rows, "{about}, {}", reader.version());
+            }
+            sound(&db, &about);
+        }
+    }
+}

@@ -52,6 +52,11 @@ pub fn local_bytes(page_bytes: usize, length: u64) -> usize {
     if length <= (room / 2 - OVERHEAD_BYTES) as u64 { length as usize } else { room / 8 }
 }
 
+/// The version from which on a cell lives, of its bytes alone. None: they are too few.
+pub fn start(cell: &[u8]) -> Option<Version> {
+    cell.get(..START_BYTES).map(|bytes| Version(get_u48(bytes, 0)))
+}
+
 /// The cell at `at`, if it lies in the page and makes sense.
 #[inline]
 pub fn parse(page: &[u8], at: usize, shape: Shape) -> Option<Cell<'_>> {

@@ -5,6 +5,7 @@
 //! | where fresh pages come from, and where freed ones go | `alloc.rs`, `pool.rs` |
 //! | putting cells into a page, and splitting it | `put.rs` |
 //! | sibling redistribution | `redistribute.rs` |
+//! | what older readers need of a root that gets another height | `displace.rs` |
 //! | insert and delete | `edit.rs` |
 //! | the trees of the database, and its meta words | `catalog.rs` |
 //! | long payloads | `long.rs` |
@@ -17,6 +18,7 @@ mod alloc;
 mod catalog;
 mod collect;
 mod commit;
+mod displace;
 mod edit;
 mod history;
 mod long;
@@ -256,39 +258,6 @@ impl Work {
             true => Ok(()),
             false => Err(Error::Damaged { page: tree.root, what: "an emptied root has no room" }),
         }
-    }
-
-    /// Puts what readers still need of a root into a page of its own, and a dead cell for it into
-    /// the root. The root has another height than that.
-    fn displace(&mut self, root: PageNo, displaced: &Displaced) -> Result<()> {
-        self.leads_to_fresh = true;
-        let draft = &self.drafts[&root];
-        let tree = TreeRef { id: draft.tree, root, is_record: draft.shape().is_record };
-        let no = self.fresh_draft(&tree, displaced.height)?;
-        let history = self.drafts.get_mut(&no).expect("it was put there");
-        let mut fits = true;
-        for (index, cell) in displaced.live.iter().enumerate() {
-            fits &= history.insert(index, cell, 0);
-        }
-        for (cell, dead) in &displaced.dead {
-            fits &= history.add_dead(cell, usize::from(dead.rank), dead.end);
-        }
-        if !fits {
-            return Err(Error::Damaged { page: root, what: "it has more than fits in a page" });
-        }
-        history.set_floor(Version(0));
-        let cell = child_cell(displaced.start, no, tree.is_record, None);
-        let mut is_listed = self.list_dead(root, &cell, displaced.end);
-        if !is_listed {
-            self.hand_down(root, displaced.height)?;
-            is_listed = self.list_dead(root, &cell, displaced.end);
-        }
-        if !is_listed {
-            return Err(Error::Damaged { page: root, what: "an emptied root has no room" });
-        }
-        // Readers below this transaction alone see it.
-        self.note_pool();
-        self.pool.free_later(no)
     }
 }
 
