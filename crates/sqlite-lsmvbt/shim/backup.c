@@ -133,7 +133,9 @@ SQLITE_API sqlite3_backup *sqlite3_backup_init(
     if( iSrc>=0 ) pSrc = pSrcDb->aDb[iSrc].pBt;
     if( iDest>=0 ) pDest = pDestDb->aDb[iDest].pBt;
     isMv = pSrc && pDest && (MV_IS(pSrc) || MV_IS(pDest));
-    if( isMv && checkReadTransaction(pDestDb, pDest)==SQLITE_OK ){
+    if( isMv && sqlite3BtreeTxnState(pDest)!=SQLITE_TXN_NONE ){
+      sqlite3ErrorWithMsg(pDestDb, SQLITE_ERROR, "destination database is in use");
+    }else if( isMv ){
       p = mvBackupInit(pDestDb, zDest, pSrcDb, pSrc);
     }
   }

@@ -110,3 +110,19 @@ fn connections_threads_and_processes() {
 fn a_process_that_is_killed_leaves_what_it_has_committed() {
     cases(&["killed"]);
 }
+
+#[test]
+fn random_sql_has_the_same_answers_on_both_engines() {
+    if !has_programs(&["cc", "ar", "python3"]) {
+        return;
+    }
+    for seed in 1..=8 {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        run(Command::new("python3")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random_sql.py"))
+            .arg(folder.path())
+            .args([seed.to_string(), "300".to_owned()])
+            .env("LD_LIBRARY_PATH", library())
+            .env_remove("ONEFLUSH_ENGINE"));
+    }
+}
