@@ -128,12 +128,13 @@ SQLITE_API sqlite3_backup *sqlite3_backup_init(
   sqlite3_mutex_enter(pSrcDb->mutex);
   sqlite3_mutex_enter(pDestDb->mutex);
   if( pSrcDb!=pDestDb ){
-    int iSrc = sqlite3FindDbName(pSrcDb, zSrc);
-    int iDest = sqlite3FindDbName(pDestDb, zDest);
-    if( iSrc>=0 ) pSrc = pSrcDb->aDb[iSrc].pBt;
-    if( iDest>=0 ) pDest = pDestDb->aDb[iDest].pBt;
+    /* This also opens a temporary database that nobody has used yet. */
+    pDest = findBtree(pDestDb, pDestDb, zDest);
+    pSrc = findBtree(pDestDb, pSrcDb, zSrc);
     isMv = pSrc && pDest && (MV_IS(pSrc) || MV_IS(pDest));
-    if( isMv && checkReadTransaction(pDestDb, pDest)==SQLITE_OK ){
+    if( isMv && sqlite3BtreeTxnState(pDest)!=SQLITE_TXN_NONE ){
+      sqlite3ErrorWithMsg(pDestDb, SQLITE_ERROR, "destination database is in use");
+    }else if( isMv ){
       p = mvBackupInit(pDestDb, zDest, pSrcDb, pSrc);
     }
   }

@@ -24,16 +24,25 @@ static int mvBehind(void *pContext, const uint8_t *a, size_t n){
   return -1;
 }
 
-static int mvPutRecord(MvCursor *pCur, UnpackedRecord *pRecord, const void *a, i64 n){
+/* What stands where the cursor stood is replaced. In a tree whose order is damaged it may not be
+** found: a scan that changes its own rows would never end. */
+static int mvReplaced(int rc, int flags, bool isReplaced){
+  if( rc==SQLITE_OK && (flags & BTREE_SAVEPOSITION)!=0 && !isReplaced ) rc = SQLITE_CORRUPT_BKPT;
+  return rc;
+}
+
+static int mvPutRecord(MvCursor *pCur, UnpackedRecord *pRecord, const void *a, i64 n, int flags){
   MvSought sought;
+  bool isReplaced = 0;
   int rc;
   mvSeek(&sought, pRecord);
   rc = mvTxnRc(pCur->p, oneflush_mvbt_insert_record(pCur->p->txn, MV_TREE(pCur->root), a,
-                                                    (size_t)n, mvCompare, &sought, 0));
-  return mvCompareRc(rc, pRecord);
+                                                    (size_t)n, mvCompare, &sought, &isReplaced));
+  return mvReplaced(mvCompareRc(rc, pRecord), flags, isReplaced);
 }
 
-static int mvInsertRecord(MvCursor *pCur, const void *a, i64 n, const BtreePayload *pX){
+/* pX: null, or it has the fields of the record. */
+static int mvInsertRecord(MvCursor *pCur, const void *a, i64 n, const BtreePayload *pX, int flags){
   MvBtree *p = pCur->p;
   UnpackedRecord *pRecord;
   u8 *aCopy;
@@ -48,21 +57,22 @@ static int mvInsertRecord(MvCursor *pCur, const void *a, i64 n, const BtreePaylo
     r.pKeyInfo = pCur->pKeyInfo;
     r.aMem = pX->aMem;
     r.nField = pX->nMem;
-    return mvPutRecord(pCur, &r, a, n);
+    return mvPutRecord(pCur, &r, a, n, flags);
   }
   aCopy = sqlite3_malloc64((u64)n+MV_OVERRUN);
   if( aCopy==0 ) return SQLITE_NOMEM_BKPT;
   memcpy(aCopy, a, (size_t)n);
   memset(&aCopy[n], 0, MV_OVERRUN);
   rc = mvUnpack(pCur->pKeyInfo, aCopy, n, &pRecord);
-  if( rc==SQLITE_OK ) rc = mvPutRecord(pCur, pRecord, a, n);
+  if( rc==SQLITE_OK ) rc = mvPutRecord(pCur, pRecord, a, n, flags);
   mvFreeRecord(pCur->pKeyInfo, pRecord);
   sqlite3_free(aCopy);
   return rc;
 }
 
-static int mvInsertInteger(MvCursor *pCur, i64 key, const void *a, int n, int nZero){
+static int mvInsertInteger(MvCursor *pCur, i64 key, const void *a, int n, int nZero, int flags){
   MvBtree *p = pCur->p;
+  bool isReplaced = 0;
   u8 *aAll = 0;
   int rc;
   if( nZero>0 ){
@@ -73,9 +83,10 @@ static int mvInsertInteger(MvCursor *pCur, i64 key, const void *a, int n, int nZ
     a = aAll;
     n += nZero;
   }
-  rc = mvTxnRc(p, oneflush_mvbt_insert_integer(p->txn, MV_TREE(pCur->root), key, a, (size_t)n, 0));
+  rc = mvTxnRc(p, oneflush_mvbt_insert_integer(p->txn, MV_TREE(pCur->root), key, a, (size_t)n,
+                                               &isReplaced));
   sqlite3_free(aAll);
-  return rc;
+  return mvReplaced(rc, flags, isReplaced);
 }
 
 /* seekResult is not used: the engine looks for the place itself. */
@@ -100,9 +111,9 @@ static int mvBtreeInsert(BtCursor *pOld, const BtreePayload *pX, int flags, int 
   if( pCur->pKeyInfo==0 ){
     mvInvalidateIncrblobs(p, pCur->root, nKey, 0);
     if( flags & BTREE_PREFORMAT ){
-      rc = mvInsertInteger(pCur, nKey, p->row.a, p->row.n, 0);
+      rc = mvInsertInteger(pCur, nKey, p->row.a, p->row.n, 0, flags);
     }else{
-      rc = mvInsertInteger(pCur, nKey, pX->pData, pX->nData, pX->nZero);
+      rc = mvInsertInteger(pCur, nKey, pX->pData, pX->nData, pX->nZero, flags);
     }
     if( rc==SQLITE_OK ){
       pCur->key = nKey;
@@ -112,9 +123,9 @@ static int mvBtreeInsert(BtCursor *pOld, const BtreePayload *pX, int flags, int 
     return rc;
   }
   if( flags & BTREE_PREFORMAT ){
-    rc = mvInsertRecord(pCur, p->row.a, p->row.n, 0);
+    rc = mvInsertRecord(pCur, p->row.a, p->row.n, 0, flags);
   }else{
-    rc = mvInsertRecord(pCur, pKey, nKey, pX);
+    rc = mvInsertRecord(pCur, pKey, nKey, pX, flags);
   }
   if( rc==SQLITE_OK && (flags & BTREE_SAVEPOSITION)!=0 ){
     u8 *a = sqlite3_malloc64((u64)nKey+MV_OVERRUN);

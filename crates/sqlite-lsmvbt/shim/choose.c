@@ -11,21 +11,30 @@
 static int mvLook(sqlite3_vfs *pVfs, const char *zFilename, int *pIsThere, int *pIsMv){
   char *zPath = sqlite3_malloc64((u64)pVfs->mxPathname+8);
   sqlite3_file *pFile = 0;
+  struct stat buf;
+  int isFile = 0;
   int rc;
   *pIsThere = *pIsMv = 0;
   if( zPath==0 ) return SQLITE_NOMEM_BKPT;
   /* The VFS looks for parameters behind the name of a main database. */
   memset(zPath, 0, (size_t)pVfs->mxPathname+8);
   rc = sqlite3OsFullPathname(pVfs, zFilename, pVfs->mxPathname+1, &zPath[4]);
-  if( rc==SQLITE_OK || rc==SQLITE_OK_SYMLINK ){
-    rc = sqlite3OsAccess(pVfs, &zPath[4], SQLITE_ACCESS_EXISTS, pIsThere);
+  if( rc==SQLITE_OK_SYMLINK ) rc = SQLITE_OK;
+  if( rc==SQLITE_OK && stat(&zPath[4], &buf)==0 ){
+    /* To open a pipe would wait. */
+    isFile = S_ISREG(buf.st_mode);
+    *pIsThere = !isFile || buf.st_size>0;
   }
-  if( rc==SQLITE_OK && *pIsThere ){
+  if( rc==SQLITE_OK && isFile && *pIsThere ){
     int flags = SQLITE_OPEN_READONLY|SQLITE_OPEN_MAIN_DB;
     u8 a[sizeof(MV_MAGIC)-1];
-    if( sqlite3OsOpenMalloc(pVfs, &zPath[4], &pFile, flags, &flags)==SQLITE_OK ){
+    rc = sqlite3OsOpenMalloc(pVfs, &zPath[4], &pFile, flags, &flags);
+    if( rc==SQLITE_OK ){
       *pIsMv = sqlite3OsRead(pFile, a, sizeof(a), 0)==SQLITE_OK && !memcmp(a, MV_MAGIC, sizeof(a));
       sqlite3OsCloseFree(pFile);
+    }else if( rc!=SQLITE_NOMEM ){
+      /* The stock engine says what is wrong with it. */
+      rc = SQLITE_OK;
     }
   }
   sqlite3_free(zPath);

@@ -123,6 +123,12 @@ SQLITE_PRIVATE void mvPagerTruncateImage(Pager *pPager, Pgno pgno){
   (void)pPager; (void)pgno;
 }
 
+#if MV_NEW && (defined(SQLITE_DEBUG) || defined(SQLITE_ENABLE_WALSTAT))
+SQLITE_PRIVATE void mvPagerWalStat(Pager *pPager, sqlite3_str *pStr){
+  (void)pPager; (void)pStr;
+}
+#endif
+
 SQLITE_PRIVATE u32 mvPagerDataVersion(Pager *pPager){
   return mvPager(pPager)->iDataVersion;
 }

@@ -146,6 +146,7 @@ static int mvBtreeCursor(Btree *pBtree, Pgno root, int wrFlag, struct KeyInfo *p
                          BtCursor *pNew){
   MvBtree *p = (MvBtree*)pBtree;
   MvCursor *pCur = (MvCursor*)pNew;
+  if( root<1 ) return SQLITE_CORRUPT_BKPT;
   memset(pCur, 0, sizeof(*pCur));
   MV_SET_STATE(pCur, CURSOR_INVALID);
   pCur->curFlags = wrFlag ? BTCF_WriteFlag : 0;

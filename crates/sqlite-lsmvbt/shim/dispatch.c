@@ -63,23 +63,31 @@ static MvRow *mvRowFor(BtCursor *pCur){
   return 0;
 }
 
-SQLITE_PRIVATE int sqlite3BtreeInsert(BtCursor *pCur, const BtreePayload *pPayload, int flags,
-                                      int seekResult){
+/* Of a cursor of ours, or of a row that was transferred. */
+static MV_NOINLINE int mvInsertOther(BtCursor *pCur, const BtreePayload *pPayload, int flags,
+                                     int seekResult){
   MvRow *pRow;
+  BtreePayload x;
   if( MV_IS_CURSOR(pCur) ) return mvBtreeInsert(pCur, pPayload, flags, seekResult);
-  if( (flags & BTREE_PREFORMAT)!=0 && (pRow = mvRowFor(pCur))!=0 ){
-    BtreePayload x;
-    memset(&x, 0, sizeof(x));
-    pRow->pDest = 0;
-    if( pCur->pKeyInfo ){
-      x.pKey = pRow->a;
-      x.nKey = pRow->n;
-    }else{
-      x.nKey = pPayload->nKey;
-      x.pData = pRow->a;
-      x.nData = pRow->n;
-    }
-    return stockBtreeInsert(pCur, &x, flags & ~BTREE_PREFORMAT, seekResult);
+  pRow = mvRowFor(pCur);
+  if( pRow==0 ) return stockBtreeInsert(pCur, pPayload, flags, seekResult);
+  memset(&x, 0, sizeof(x));
+  pRow->pDest = 0;
+  if( pCur->pKeyInfo ){
+    x.pKey = pRow->a;
+    x.nKey = pRow->n;
+  }else{
+    x.nKey = pPayload->nKey;
+    x.pData = pRow->a;
+    x.nData = pRow->n;
+  }
+  return stockBtreeInsert(pCur, &x, flags & ~BTREE_PREFORMAT, seekResult);
+}
+
+MV_INLINE SQLITE_PRIVATE int sqlite3BtreeInsert(BtCursor *pCur, const BtreePayload *pPayload,
+                                                int flags, int seekResult){
+  if( MV_IS_CURSOR(pCur) || MV_UNLIKELY(flags & BTREE_PREFORMAT) ){
+    return mvInsertOther(pCur, pPayload, flags, seekResult);
   }
   return stockBtreeInsert(pCur, pPayload, flags, seekResult);
 }

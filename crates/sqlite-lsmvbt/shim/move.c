@@ -18,14 +18,15 @@ static int mvCompare(void *pContext, const uint8_t *a, size_t n){
     aCopy = n<=0x7fffffff-MV_OVERRUN ? sqlite3_malloc64(n+MV_OVERRUN) : 0;
     if( aCopy==0 ){
       pSought->pRecord->errCode = SQLITE_NOMEM;
-      return 0;
+      return 1;
     }
   }
   memcpy(aCopy, a, n);
   memset(&aCopy[n], 0, MV_OVERRUN);
   c = pSought->xCompare((int)n, aCopy, pSought->pRecord);
   if( aCopy!=aSmall ) sqlite3_free(aCopy);
-  return c;
+  /* Of a damaged record: nothing is equal to it, so nothing is put in its place. */
+  return pSought->pRecord->errCode ? 1 : c;
 }
 
 static void mvSeek(MvSought *pSought, UnpackedRecord *pRecord){

@@ -7,6 +7,9 @@
 #include <unistd.h>
 #include <errno.h>
 
+/* The engine reads past the cache of the system: what is not here is read from the disk. */
+#define MV_CACHE_BYTES (64<<20)
+
 static void mvFreeRow(MvRow *pRow){
   sqlite3_free(pRow->a);
   memset(pRow, 0, sizeof(*pRow));
@@ -167,6 +170,7 @@ static int mvStart(MvBtree *p){
     if( rc!=SQLITE_OK ) return rc;
   }
   (void)oneflush_mvbt_options_default(&options);
+  options.cache_bytes = MV_CACHE_BYTES;
   options.read_only = (p->vfsFlags & SQLITE_OPEN_READONLY)!=0 || access(zPath, W_OK)!=0;
   p->isReadOnly = options.read_only;
   p->isFresh = isFresh;

@@ -111,9 +111,10 @@ impl Prototype {
         let named: Vec<String> =
             self.arguments.iter().enumerate().map(|(at, text)| with_name(text, at)).collect();
         let names: Vec<String> = (0..named.len()).map(|at| format!("a{at}")).collect();
-        let test = if is_cursor { "MV_IS_CURSOR" } else { "MV_IS" };
+        let (test, inline) = if is_cursor { ("MV_IS_CURSOR", "MV_INLINE ") } else { ("MV_IS", "") };
         let (mv, stock, names) = (self.renamed("mv"), self.renamed("stock"), names.join(", "));
-        let head = format!("SQLITE_PRIVATE {} {}({})", self.answer, self.name, named.join(", "));
+        let (answer, named) = (&self.answer, named.join(", "));
+        let head = format!("{inline}SQLITE_PRIVATE {answer} {}({named})", self.name);
         Some(match self.answer.as_str() {
             "void" => format!(
                 "{head}{{\n  if( {test}(a{index}) ) {mv}({names}); else {stock}({names});\n}}\n"
@@ -410,7 +411,7 @@ mod tests {
         let made = one.dispatcher().unwrap();
         assert_eq!(
             made,
-            "SQLITE_PRIVATE int sqlite3BtreeNext(BtCursor * a0, int a1){\n  return \
+            "MV_INLINE SQLITE_PRIVATE int sqlite3BtreeNext(BtCursor * a0, int a1){\n  return \
              MV_IS_CURSOR(a0) ? mvBtreeNext(a0, a1) : stockBtreeNext(a0, a1);\n}\n"
         );
         let one = parsed("SQLITE_PRIVATE   void  sqlite3PagerShrink(Pager*)");

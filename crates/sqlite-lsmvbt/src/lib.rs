@@ -11,4 +11,4 @@
 mod generate;
 mod link;
 
-pub use link::{Libraries, link};
+pub use link::{Libraries, link, link_shell};

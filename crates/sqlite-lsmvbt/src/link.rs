@@ -6,6 +6,8 @@ use std::process::Command;
 
 /// The compiled amalgamation, with both B-trees.
 const SQLITE: &str = env!("ONEFLUSH_SQLITE_ARCHIVE");
+/// The `sqlite3.c` that it was made from.
+const SOURCE: &str = env!("ONEFLUSH_SQLITE_SOURCE");
 
 /// What was linked.
 pub struct Libraries {
@@ -40,18 +42,42 @@ pub fn link(engine: &Path, folder: &Path) -> Result<Libraries, String> {
     let removed = std::fs::remove_file(&exports).map_err(|error| error.to_string());
     linked.and(removed)?;
 
-    // A list of commands for `ar`, which takes archives apart and puts them together.
-    let script = folder.join("liboneflush_sqlite3.mri");
-    let archive = made.r#static.display();
-    write(
-        &script,
-        &format!("create {archive}\naddlib {SQLITE}\naddlib {}\nsave\nend\n", engine.display()),
-    )?;
-    let input = std::fs::File::open(&script).map_err(|error| error.to_string())?;
-    let joined = run(Command::new("ar").arg("-M").stdin(input));
-    let removed = std::fs::remove_file(&script).map_err(|error| error.to_string());
+    // One object whose names are SQLite's alone: a program in Rust has its own standard library.
+    let object = folder.join("liboneflush_sqlite3.o");
+    let _ = std::fs::remove_file(&made.r#static);
+    let joined = run(Command::new("cc")
+        .args(["-r", "-nostdlib", "-o"])
+        .arg(&object)
+        .args(["-Wl,--whole-archive", SQLITE, "-Wl,--no-whole-archive"])
+        .arg(engine))
+    .and_then(|()| {
+        // What rustc keeps for its own linker would be taken for code of another kind by `ar`.
+        run(Command::new("objcopy")
+            .args(["--wildcard", "--keep-global-symbol=sqlite3*"])
+            .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"])
+            .arg(&object))
+    })
+    .and_then(|()| run(Command::new("ar").arg("rcs").arg(&made.r#static).arg(&object)));
+    let removed = std::fs::remove_file(&object).map_err(|error| error.to_string());
     joined.and(removed)?;
     Ok(made)
+}
+
+/// Makes the shell `oneflush-sqlite3`, if `shell.c` stands beside the `sqlite3.c` that was
+/// compiled. The crate `libsqlite3-sys` has none; the amalgamation of Debian's source package has.
+pub fn link_shell(made: &Libraries, folder: &Path) -> Result<Option<PathBuf>, String> {
+    let source = Path::new(SOURCE).with_file_name("shell.c");
+    if !source.exists() {
+        return Ok(None);
+    }
+    let program = folder.join("oneflush-sqlite3");
+    run(Command::new("cc")
+        .args(["-O2", "-w", "-o"])
+        .arg(&program)
+        .arg(source)
+        .arg(&made.r#static)
+        .args(["-lpthread", "-ldl", "-lm"]))?;
+    Ok(Some(program))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

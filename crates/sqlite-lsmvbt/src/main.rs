@@ -1,6 +1,7 @@
-//! Links the drop-in library: `oneflush-link-sqlite3 LIBONEFLUSH_MVBT_A FOLDER`.
+//! Links the drop-in library, and the shell where its source is:
+//! `oneflush-link-sqlite3 LIBONEFLUSH_MVBT_A FOLDER`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -9,9 +10,9 @@ fn main() -> ExitCode {
         eprintln!("use: oneflush-link-sqlite3 LIBONEFLUSH_MVBT_A FOLDER");
         return ExitCode::from(2);
     };
-    match oneflush_sqlite_lsmvbt::link(Path::new(archive), Path::new(folder)) {
-        Ok(made) => {
-            println!("{}\n{}", made.shared.display(), made.r#static.display());
+    match made(Path::new(archive), Path::new(folder)) {
+        Ok(files) => {
+            files.iter().for_each(|file| println!("{}", file.display()));
             ExitCode::SUCCESS
         }
         Err(what) => {
@@ -19,4 +20,10 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn made(archive: &Path, folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let libraries = oneflush_sqlite_lsmvbt::link(archive, folder)?;
+    let shell = oneflush_sqlite_lsmvbt::link_shell(&libraries, folder)?;
+    Ok([libraries.shared, libraries.r#static].into_iter().chain(shell).collect())
 }

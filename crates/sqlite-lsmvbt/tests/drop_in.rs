@@ -75,6 +75,40 @@ fn the_stock_library_exports_nothing_that_is_missing() {
 }
 
 #[test]
+fn a_program_links_the_static_library() {
+    if !has_programs(&["cc", "ar", "objcopy"]) {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let source = folder.path().join("app.c");
+    let text = "#include <stdio.h>\n\
+        typedef struct sqlite3 sqlite3;\n\
+        int sqlite3_open(const char*, sqlite3**);\n\
+        int sqlite3_close(sqlite3*);\n\
+        typedef int (*row)(void*, int, char**, char**);\n\
+        int sqlite3_exec(sqlite3*, const char*, row, void*, char**);\n\
+        static int show(void *p, int n, char **values, char **names) {\n\
+          return puts(values[0]) < 0;\n\
+        }\n\
+        int main(int n, char **arguments) {\n\
+          sqlite3 *db;\n\
+          return sqlite3_open(arguments[1], &db) || sqlite3_exec(db, \"PRAGMA journal_mode;\"\n\
+            \"CREATE TABLE t(a); INSERT INTO t VALUES(7); SELECT a FROM t\", show, 0, 0)\n\
+            || sqlite3_close(db);\n\
+        }\n";
+    std::fs::write(&source, text).unwrap();
+    let program = folder.path().join("app");
+    run(Command::new("cc")
+        .arg(&source)
+        .arg(library().join("liboneflush_sqlite3.a"))
+        .args(["-lpthread", "-ldl", "-lm", "-o"])
+        .arg(&program));
+    let said =
+        run(Command::new(program).arg(folder.path().join("db")).env("ONEFLUSH_ENGINE", "lsmvbt"));
+    assert_eq!(said, "lsmvbt\n7\n");
+}
+
+#[test]
 fn tables_indexes_and_long_rows() {
     cases(&[
         "ddl_and_indexes",
@@ -109,4 +143,20 @@ fn connections_threads_and_processes() {
 #[test]
 fn a_process_that_is_killed_leaves_what_it_has_committed() {
     cases(&["killed"]);
+}
+
+#[test]
+fn random_sql_has_the_same_answers_on_both_engines() {
+    if !has_programs(&["cc", "ar", "python3"]) {
+        return;
+    }
+    for seed in 1..=8 {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        run(Command::new("python3")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random_sql.py"))
+            .arg(folder.path())
+            .args([seed.to_string(), "300".to_owned()])
+            .env("LD_LIBRARY_PATH", library())
+            .env_remove("ONEFLUSH_ENGINE"));
+    }
 }

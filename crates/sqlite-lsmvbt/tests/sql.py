@@ -499,6 +499,16 @@ def backups(folder):
             sound(other)
 
 
+    # A temporary database that is not open yet.
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    target = connect(f"{folder}/from-temp", "lsmvbt")
+    target.execute("CREATE TABLE old(x)")
+    db.backup(target, name="temp")
+    assert rows(target, "SELECT * FROM sqlite_schema") == []
+    sound(target)
+    target.backup(db, name="temp")
+
+
 def attached(folder):
     for main, aux in ("lsmvbt", "sqlite"), ("sqlite", "lsmvbt"), ("lsmvbt", "lsmvbt"):
         db = connect(f"{folder}/main-{main}-{aux}", main)
