@@ -86,6 +86,14 @@ fn drawn_retain(rng: &mut fastrand::Rng) -> (Retain, usize) {
     }
 }
 
+/// Pages that are lost, or will be as soon as the history does not reach them any more: a crash has
+/// left them. A close takes time, so it may make the former of the latter.
+fn of_nobody(db: &Database) -> usize {
+    let report = db.check(Some(&|one: &[u8], other: &[u8]| one.cmp(other))).unwrap();
+    assert!(report.faults.is_empty(), "{:#?}", report.faults);
+    report.lost.len() + report.unlisted.len()
+}
+
 fn run(seed: u64, rounds: usize) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let options = drawn_options(&mut rng);
@@ -126,6 +134,10 @@ fn run(seed: u64, rounds: usize) {
             }
         }
         if crashes {
+            if !is_counted {
+                // A second went to the transaction that failed.
+                least = least.saturating_sub(1);
+            }
             drop(db);
             let kept = rng.choice([0, 10, 50, 90, 100]).unwrap();
             memory = memory.crash(|| rng.u8(..100) < kept);
@@ -169,11 +181,11 @@ fn run(seed: u64, rounds: usize) {
             note(&db, &mut states, &model);
             match rng.u8(..3) {
                 0 => {
-                    let lost = sound(&db, &about);
+                    let before = of_nobody(&db);
                     db.close().unwrap();
                     db = memory.open(options.clone()).unwrap();
                     note(&db, &mut states, &model);
-                    assert_eq!(sound(&db, &about), lost, "{about}");
+                    assert_eq!(of_nobody(&db), before, "{about}");
                 }
                 1 => {
                     drop(db);

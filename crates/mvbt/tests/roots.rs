@@ -181,3 +181,35 @@ fn what_older_readers_need_of_a_full_root_may_be_more_than_one_page() {
         }
     }
 }
+
+/// An inner page takes several children, however long the records are.
+#[test]
+fn a_tree_of_long_records_stays_low() {
+    for page_bytes in [512, 4096] {
+        for (least, most) in [(1, 8), (1, 4), (2, 4)] {
+            let (least, most) = (page_bytes / 8 * least, page_bytes / 8 * most);
+            let (db, tree) = with_tree(page_bytes);
+            let mut rng = fastrand::Rng::with_seed(page_bytes as u64);
+            let mut rows: Vec<Vec<u8>> = Vec::new();
+            let mut txn = db.begin_write().unwrap();
+            for _ in 0..3000 {
+                if rng.bool() || rows.len() < 10 {
+                    let row = record(rng.u32(..), rng.usize(least..most));
+                    if txn.insert_record(tree, &row, &|stored| stored.cmp(&row)).unwrap() {
+                        continue;
+                    }
+                    rows.push(row);
+                } else {
+                    let row = rows.swap_remove(rng.usize(..rows.len()));
+                    txn.delete_record(tree, &|stored| stored.cmp(&row)).unwrap();
+                }
+                let root = txn.tree(tree).unwrap().root;
+                let height = txn.source().page(root).unwrap().view().unwrap().height;
+                assert!(height < 8, "{page_bytes}, {least} to {most}: {height}");
+            }
+            txn.commit().unwrap();
+            assert_eq!(db.begin_read().unwrap().count(tree).unwrap(), rows.len() as u64);
+            assert_eq!(sound(&db, "after all"), 0);
+        }
+    }
+}

@@ -55,15 +55,16 @@ fn cell_end(page: &[u8], place: usize, is_record: bool, is_inner: bool) -> Optio
     if !is_record {
         (_, to) = varint(page, to)?;
     }
-    let local = local_bytes(page.len(), length);
+    let local = local_bytes(page.len(), length, is_record);
     let chain = if (local as u64) < length { 6 } else { 0 };
     to.checked_add(local)?.checked_add(chain)
 }
 
 /// How much of a content is in its cell.
-pub fn local_bytes(page_bytes: usize, length: u64) -> usize {
+pub fn local_bytes(page_bytes: usize, length: u64, is_record: bool) -> usize {
     let room = page_bytes - 80;
-    if length <= (room / 2 - 37) as u64 { length as usize } else { room / 8 }
+    let share = room / if is_record { 6 } else { 2 };
+    if length <= (share - 37) as u64 { length as usize } else { share / 4 }
 }
 
 fn varint(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {

@@ -184,7 +184,7 @@ impl File {
             checksum::push_varint(&mut cell, key);
         }
         if has_content {
-            let local = checksum::local_bytes(self.page_bytes, length);
+            let local = checksum::local_bytes(self.page_bytes, length, is_record);
             let payload = input.take(local.min(16));
             cell.extend_from_slice(payload);
             cell.resize(cell.len() + local - payload.len(), 7);

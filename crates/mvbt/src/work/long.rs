@@ -27,7 +27,7 @@ impl Work {
         if length > cell::PAYLOAD_BYTES_MAX {
             return Err(Error::TooLong { length, limit: cell::PAYLOAD_BYTES_MAX });
         }
-        let local = cell::local_bytes(self.store.page_bytes, length);
+        let local = cell::local_bytes(self.store.page_bytes, length, tree.is_record);
         let (local, rest) = bytes.split_at(local);
         let mut next = None;
         // From its end, so that each page can say which one follows.
@@ -70,7 +70,7 @@ impl Work {
     pub(super) fn drop_key(&mut self, key: Option<Vec<u8>>, tree: &TreeRef) -> Result<()> {
         let Some(key) = key.filter(|_| tree.is_record) else { return Ok(()) };
         let Some((length, at)) = varint(&key, 0) else { return Ok(()) };
-        let local = cell::local_bytes(self.store.page_bytes, length);
+        let local = cell::local_bytes(self.store.page_bytes, length, tree.is_record);
         if (local as u64) < length {
             let overflow = PageNo(crate::bytes::get_u48(&key, at + local));
             let content = Content { length, local: &key[at..at + local], overflow: Some(overflow) };
