@@ -100,7 +100,8 @@ fn amalgamation(here: &Path) -> Result<PathBuf, String> {
         .output()
         .map_err(|error| format!("could not run cargo metadata: {error}"))?;
     if !output.status.success() {
-        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cargo metadata (run `cargo fetch` first): {said}"));
     }
     let metadata: serde_json::Value =
         serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
