@@ -4,15 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use oneflush_testing::has_programs;
-
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {text}{said}");
-    text
-}
+use oneflush_testing::{has_programs, run};
 
 /// The folder with `libsqlite3.so.0`. Cargo makes no static library of the engine for a test.
 fn library() -> &'static Path {

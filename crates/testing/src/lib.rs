@@ -21,7 +21,7 @@ use std::thread;
 
 #[cfg(feature = "fuse")]
 pub use own_mounts::in_own_mounts;
-pub use running::{Running, copy_program, dies_with_test};
+pub use running::{Running, copy_program, dies_with_test, run};
 pub use waiting::{slowed, wait_until};
 
 /// A file that [`skip`] appends to: `make test` sets it and shows in its table what is there.

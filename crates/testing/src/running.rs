@@ -102,6 +102,15 @@ impl Drop for Running {
     }
 }
 
+/// Runs a command that must succeed, and answers what it prints.
+pub fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {text}{said}");
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
