@@ -33,8 +33,9 @@ build:
 ## sqlite-lsmvbt: target/release/liboneflush_sqlite3.so and .a, a drop-in libsqlite3 with a second B-tree
 sqlite-lsmvbt:
 	cargo fetch --quiet --locked
-	cargo build --release --locked -p oneflush-mvbt-c -p oneflush-sqlite-lsmvbt
-	$(RELEASE)/oneflush-link-sqlite3 $(RELEASE)/liboneflush_mvbt.a $(RELEASE)
+	cargo rustc --release --locked -p oneflush-mvbt-c --crate-type staticlib
+	cargo build --release --locked -p oneflush-sqlite-lsmvbt
+	$(RELEASE)/oneflush-link-sqlite3 $(RELEASE)/liboneflush_mvbt_c.a $(RELEASE)
 
 ## packages: what is published, for four platforms, in dist (`packages/make --help`)
 packages:

@@ -1,7 +1,7 @@
 // Oneflush mvbt: a crash-safe multi-version B-tree in one file. Made by cbindgen from
 // crates/mvbt-c/src; do not edit.
 //
-//     cc app.c liboneflush_mvbt.a -lpthread -ldl -lm
+//     cc app.c liboneflush_mvbt_c.a -lpthread -ldl -lm
 //
 // Shapes. A database has trees, and a tree has cells in the order of their keys. In an integer
 // tree a cell is a key (int64_t) and a payload. In a record tree a cell is a record, and you

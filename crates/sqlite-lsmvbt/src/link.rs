@@ -17,7 +17,7 @@ pub struct Libraries {
     pub r#static: PathBuf,
 }
 
-/// Makes `liboneflush_sqlite3.so` and `.a` in a folder. `engine`: `liboneflush_mvbt.a`.
+/// Makes `liboneflush_sqlite3.so` and `.a` in a folder. `engine`: `liboneflush_mvbt_c.a`.
 pub fn link(engine: &Path, folder: &Path) -> Result<Libraries, String> {
     let made = Libraries {
         shared: folder.join("liboneflush_sqlite3.so"),

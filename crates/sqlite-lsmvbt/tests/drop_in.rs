@@ -13,13 +13,14 @@ fn library() -> &'static Path {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         run(Command::new(cargo)
-            .args(["build", "--quiet", "--offline", "--package", "oneflush-mvbt-c"])
+            .args(["rustc", "--quiet", "--offline", "--package", "oneflush-mvbt-c"])
+            .args(["--crate-type", "staticlib"])
             .arg("--target-dir")
             .arg(target)
             .current_dir(env!("CARGO_MANIFEST_DIR")));
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drop-in");
         std::fs::create_dir_all(&folder).unwrap();
-        let engine = target.join("debug/liboneflush_mvbt.a");
+        let engine = target.join("debug/liboneflush_mvbt_c.a");
         let made = oneflush_sqlite_lsmvbt::link(&engine, &folder).unwrap();
         std::fs::rename(&made.shared, folder.join("libsqlite3.so.0")).unwrap();
         folder
