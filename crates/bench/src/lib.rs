@@ -18,3 +18,6 @@ pub mod report;
 pub mod run;
 pub mod trial;
 pub mod workload;
+
+// The SQLite of the programs that stand on this has both B-trees.
+use oneflush_sqlite as _;

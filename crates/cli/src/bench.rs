@@ -496,7 +496,7 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         return Err(Failure::usage(message));
     }
     if let (Workload::LongReader(_), Some(mode)) =
-        (&workload, modes.iter().find(|mode| !mode.journal.is_wal()))
+        (&workload, modes.iter().find(|mode| !mode.journal.is_wal() && !mode.is_lsmvbt()))
     {
         let message = format!(
             "--workload long-reader: in mode {mode} a reader keeps all writers out; use wal or \

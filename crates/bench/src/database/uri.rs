@@ -28,6 +28,7 @@ pub fn uri(path: &Path, mode: &Mode) -> Result<String, VfsError> {
         }
     }
     match mode.strategy {
+        _ if mode.is_lsmvbt() => uri.push_str("?vfs=unix&engine=lsmvbt"),
         // Named, so that an environment that makes ours the default does not turn the control into
         // the experiment.
         Strategy::Sqlite => uri.push_str("?vfs=unix"),
@@ -59,6 +60,12 @@ mod tests {
     fn paths_with_uri_characters_are_escaped() {
         let uri = uri(Path::new("/a b/c?d#e%.db"), &"wal:sqlite".parse().unwrap()).unwrap();
         assert_eq!(uri, "file:/a%20b/c%3Fd%23e%25.db?vfs=unix");
+    }
+
+    #[test]
+    fn the_other_b_tree_is_an_engine() {
+        let uri = uri(Path::new("/a.db"), &"lsmvbt".parse().unwrap()).unwrap();
+        assert_eq!(uri, "file:/a.db?vfs=unix&engine=lsmvbt");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A mode is one way to commit, and what a run compares: `journal[:sync][:strategy[+option…]]`, as
 //! in `wal`, `delete:normal`, `wal:full:sqlite` or `wal:plain+prealloc=65536`.
 //!
+//! `lsmvbt` stands alone: the other B-tree has no journal, no strategy, and each commit is durable.
+//!
 //! The parts that are left out are the safe and the measuring ones: `full`, and our VFS with the
 //! strategy that changes nothing. Either may be left out without a placeholder, since the words of
 //! the three lists differ. Only `off` is in two: it is a journal where it comes first, and a
@@ -29,10 +31,12 @@ pub enum Journal {
     WalGrowing,
     Memory,
     Off,
+    /// None: the database is one of the other B-tree.
+    Lsmvbt,
 }
 
 impl Journal {
-    pub const ALL: [(Journal, &str); 7] = [
+    pub const ALL: [(Journal, &str); 8] = [
         (Journal::Delete, "delete"),
         (Journal::Truncate, "truncate"),
         (Journal::Persist, "persist"),
@@ -40,6 +44,7 @@ impl Journal {
         (Journal::WalGrowing, "wal-growing"),
         (Journal::Memory, "memory"),
         (Journal::Off, "off"),
+        (Journal::Lsmvbt, "lsmvbt"),
     ];
 
     /// The value of `PRAGMA journal_mode`, as SQLite answers it.
@@ -99,6 +104,11 @@ pub enum ModeError {
             delete:maw, truncate:maw or persist:maw"
     )]
     NoJournal { mode: String },
+    #[error(
+        "mode \"{mode}\": lsmvbt stands alone; it has no strategy, and each commit is durable at \
+            every PRAGMA synchronous"
+    )]
+    Alone { mode: String },
     #[error("no mode given; name at least one, for example wal or delete:normal")]
     Empty,
 }
@@ -108,7 +118,10 @@ impl Mode {
         Mode {
             journal,
             synchronous: Synchronous::Full,
-            strategy: Strategy::STOCK,
+            strategy: match journal {
+                Journal::Lsmvbt => Strategy::Sqlite,
+                _ => Strategy::STOCK,
+            },
             parameters: Parameters::default(),
         }
     }
@@ -117,6 +130,11 @@ impl Mode {
     /// two is then the noise of the run.
     pub fn parse_list(list: &str) -> Result<Vec<Mode>, ModeError> {
         list.split(',').map(str::parse).collect()
+    }
+
+    /// The other B-tree makes the commits.
+    pub fn is_lsmvbt(&self) -> bool {
+        self.journal == Journal::Lsmvbt
     }
 
     /// Whether a commit that was acknowledged survives a power cut, as far as SQLite and the
@@ -158,6 +176,9 @@ impl FromStr for Mode {
         let journal = find(&Journal::ALL, &first)
             .ok_or_else(|| unknown(&first, "the journal is", journals()))?;
         let mut mode = Mode::new(journal);
+        if mode.is_lsmvbt() && (words.peek().is_some() || parameters.is_some()) {
+            return Err(ModeError::Alone { mode: text.to_owned() });
+        }
 
         if let Some(synchronous) = words.peek().and_then(|word| find(&Synchronous::ALL, word)) {
             mode.synchronous = synchronous;
@@ -199,7 +220,7 @@ impl fmt::Display for Mode {
         if self.synchronous != Synchronous::Full {
             text = format!("{text}:{}", self.synchronous.pragma());
         }
-        if self.strategy != Strategy::STOCK || !self.parameters.is_empty() {
+        if self.strategy != Mode::new(self.journal).strategy || !self.parameters.is_empty() {
             text = format!("{text}:{}{}", self.strategy, self.parameters);
         }
         f.pad(&text)
@@ -269,7 +290,7 @@ mod tests {
             for (synchronous, _) in Synchronous::ALL {
                 for name in Strategy::names() {
                     let strategy = Strategy::find(name).unwrap();
-                    if name == "maw" && journal.is_wal() {
+                    if name == "maw" && journal.is_wal() || journal == Journal::Lsmvbt {
                         continue;
                     }
                     let mode = Mode { journal, synchronous, strategy, ..Mode::new(journal) };
@@ -312,6 +333,17 @@ mod tests {
         }
         let message = "persist:maw+atomic=zfs".parse::<Mode>().unwrap_err().to_string();
         assert!(message.contains("auto, f2fs, xfs, log"), "{message}");
+    }
+
+    #[test]
+    fn lsmvbt_stands_alone_and_says_so() {
+        let mode: Mode = "LSMVBT".parse().unwrap();
+        assert!(mode.is_durable() && mode.is_lsmvbt());
+        assert_eq!((mode.to_string().as_str(), mode.strategy), ("lsmvbt", Strategy::Sqlite));
+        for text in ["lsmvbt:normal", "lsmvbt:stock", "lsmvbt:full:sqlite", "lsmvbt+prealloc=0"] {
+            let message = text.parse::<Mode>().unwrap_err().to_string();
+            assert!(message.contains(text) && message.contains("stands alone"), "{message}");
+        }
     }
 
     #[test]

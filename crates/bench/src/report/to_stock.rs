@@ -66,7 +66,7 @@ const GROSS_LONGEST: f64 = 2.0;
 /// The mode of stock SQLite that `own` is compared with. None for stock SQLite itself, and where
 /// the run has none.
 pub fn stock_of<'a>(own: &ModeReport, modes: &[&'a ModeReport]) -> Option<&'a ModeReport> {
-    if own.mode.strategy == Strategy::Sqlite {
+    if own.mode.strategy == Strategy::Sqlite && !own.mode.is_lsmvbt() {
         return None;
     }
     let others = || {
@@ -81,7 +81,9 @@ pub fn stock_of<'a>(own: &ModeReport, modes: &[&'a ModeReport]) -> Option<&'a Mo
     if own.mode.strategy == Strategy::STOCK {
         return exact;
     }
-    let kin = |other: &&ModeReport| other.mode.journal.is_wal() == own.mode.journal.is_wal();
+    // Readers of LS-MVBT wait for nobody either.
+    let reads_on = |mode: &Mode| mode.journal.is_wal() || mode.is_lsmvbt();
+    let kin = |other: &&ModeReport| reads_on(&other.mode) == reads_on(&own.mode);
     let promise = |other: &&ModeReport| other.mode.is_durable() == own.mode.is_durable();
     exact
         .or_else(|| others().find(alike))
@@ -90,7 +92,7 @@ pub fn stock_of<'a>(own: &ModeReport, modes: &[&'a ModeReport]) -> Option<&'a Mo
 }
 
 pub fn is_stock(mode: &Mode) -> bool {
-    matches!(mode.strategy, Strategy::Sqlite | Strategy::STOCK)
+    matches!(mode.strategy, Strategy::Sqlite | Strategy::STOCK) && !mode.is_lsmvbt()
 }
 
 /// The same mode with the strategy that changes nothing.

@@ -17,6 +17,7 @@ impl Words<'_> {
         let journal = match mode.journal {
             Journal::Wal => "WAL".to_owned(),
             Journal::WalGrowing => "WAL (growing)".to_owned(),
+            Journal::Lsmvbt => "LS-MVBT".to_owned(),
             other => other.pragma().to_uppercase(),
         };
         let rest = mode
