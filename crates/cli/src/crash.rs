@@ -17,8 +17,8 @@ use clap::{Args, builder::PossibleValuesParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
 use oneflush_crashlab::{
-    Case, Crash, Journal, Plan, Progress, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous,
-    Watch, Workload, mvbt,
+    Case, Crash, Journal, LSMVBT, Plan, Progress, Report, SQLITE_ALONE, Sabotage, Setting,
+    Synchronous, Watch, Workload, mvbt,
 };
 use oneflush_vfs::StrategyKind;
 use serde::Serialize;
@@ -33,7 +33,8 @@ const EXAMPLES: &str = "Examples:
                                                   SQLite alone: it loses commits
   oneflush crash --strategy stock --sabotage no-flush
                                                   a lie that must be caught
-  oneflush crash --engine mvbt --states 1000000   a store without SQLite
+  oneflush crash --engine lsmvbt                  SQLite on its second B-tree
+  oneflush crash --engine mvbt --states 1000000   that B-tree without SQLite
   oneflush crash --replay crash-one-12ab.json     one failing case alone
 
 Ctrl-C ends the run and says what it has examined.
@@ -51,9 +52,9 @@ pub struct Options {
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
     strategy: String,
 
-    /// What runs on the disk: SQLite, or a store of Oneflush alone
+    /// What runs on the disk: SQLite, SQLite on its second B-tree, or that one alone
     #[arg(long, value_name = "NAME", default_value = SQLITE,
-          value_parser = PossibleValuesParser::new([SQLITE, MVBT]))]
+          value_parser = PossibleValuesParser::new([SQLITE, LSMVBT, MVBT]))]
     engine: String,
 
     /// Only this workload; may be given several times
@@ -247,7 +248,10 @@ fn simulate(options: &Options) -> Result<(), Failure> {
     let named_journal = |name| named(name, &index(Journal::ALL.map(Journal::name).into()));
     let journal = options.journal.as_ref().and_then(named_journal);
     let journal = journal.map_or(Journal::of(&options.strategy), |at| Journal::ALL[at]);
-    let mut setting = Setting::new(&options.strategy, journal);
+    let mut setting = match options.engine == LSMVBT {
+        true => of_lsmvbt(options)?,
+        false => Setting::new(&options.strategy, journal),
+    };
     if let Some(level) = &options.synchronous {
         let level = named(level, &index(Synchronous::ALL.map(Synchronous::name).into()));
         setting.synchronous = Synchronous::ALL[level.unwrap_or_default()];
@@ -261,8 +265,8 @@ fn simulate(options: &Options) -> Result<(), Failure> {
     setting.sabotage = Sabotage::ALL[sabotage.unwrap_or_default()];
     let all = options.workload.is_empty();
     let plan = Plan {
+        workloads: workloads(&options.workload, &setting.workloads())?,
         setting,
-        workloads: workloads(&options.workload, &Workload::ALL)?,
         states: options.states,
         fault_runs: options.faults.unwrap_or(options.states / 250),
         seed: options.seed,
@@ -282,6 +286,29 @@ fn simulate(options: &Options) -> Result<(), Failure> {
     let table = text::table(&plan.setting, plan.seed, &report);
     let json = |saved: Option<&Path>| as_json(&plan, &report, saved);
     conclude(options, &report, table, told, json, || command(&plan, all))
+}
+
+/// The setting of SQLite on its second B-tree, which has no others.
+fn of_lsmvbt(options: &Options) -> Result<Setting, Failure> {
+    let given = [
+        ("--strategy", options.strategy != "auto"),
+        ("--journal", options.journal.is_some()),
+        ("--synchronous", options.synchronous.is_some()),
+        ("--uri", !options.uri.is_empty()),
+    ];
+    let switched = Workload::Switched.name();
+    if options.workload.iter().any(|word| word == switched) {
+        return Err(Failure::usage(format!(
+            "--workload {switched} changes the strategy, and --engine {LSMVBT} has none"
+        )));
+    }
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(Setting::of(LSMVBT)),
+        Some((name, _)) => Err(Failure::usage(format!(
+            "{name} is for --engine {SQLITE}; a commit of {LSMVBT} has no strategy and no journal, \
+                and is durable at every level"
+        ))),
+    }
 }
 
 /// Shows how far a run is, and ends it after Ctrl-C.
@@ -350,15 +377,17 @@ fn conclude<C: Serialize>(
 /// The command line that repeats a run.
 fn command(plan: &Plan, all_workloads: bool) -> String {
     let Setting { strategy, journal, synchronous, uri, sabotage } = &plan.setting;
+    let of_engine = match plan.setting.is_lsmvbt() {
+        true => format!("--engine {LSMVBT}"),
+        false => format!(
+            "--strategy {strategy} --journal {} --synchronous {}",
+            journal.name(),
+            synchronous.name()
+        ),
+    };
     let mut line = format!(
-        "oneflush crash --strategy {strategy} --states {} --seed {}",
-        plan.states, plan.seed
-    );
-    line += &format!(
-        " --faults {} --journal {} --synchronous {}",
-        plan.fault_runs,
-        journal.name(),
-        synchronous.name()
+        "oneflush crash {of_engine} --states {} --seed {} --faults {}",
+        plan.states, plan.seed, plan.fault_runs
     );
     if !all_workloads {
         plan.workloads.iter().for_each(|workload| line += &format!(" --workload {workload}"));

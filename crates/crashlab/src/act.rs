@@ -197,7 +197,7 @@ impl<'a, M: Machine> Actor<'a, M> {
                 Ok(self.open(connections, connection)?.connection.execute_batch(&sql)?)
             }
             // In a rollback mode the snapshot would keep the writer out.
-            Step::Snapshot { .. } if self.setting.journal != Journal::Wal => Ok(()),
+            Step::Snapshot { .. } if !self.setting.reads_snapshots() => Ok(()),
             Step::Snapshot { connection, held } => {
                 let connection = &self.open(connections, connection)?.connection;
                 // A script may have lost either step to shrinking.
@@ -213,7 +213,7 @@ impl<'a, M: Machine> Actor<'a, M> {
                 // A rollback journal at NORMAL may corrupt the database when power is lost. SQLite
                 // says so, and promises nothing.
                 let opening = locked(&self.opening).clone();
-                let is_safe = self.setting.journal == Journal::Wal || opening.absorbs_journal();
+                let is_safe = self.setting.reads_snapshots() || opening.absorbs_journal();
                 let level = if is_safe { level } else { level.max(Synchronous::Full) };
                 let open = self.open(connections, connection)?;
                 let is_off = level == Synchronous::Normal && self.setting.promises_all();
@@ -460,9 +460,10 @@ impl<'a, M: Machine> Actor<'a, M> {
         for &(file, Found { order, digest }) in begun {
             self.machine.mark(Mark::Begun { file, order, digest });
         }
-        // A super-journal, or one record of a log, makes the commit atomic. A WAL does not.
+        // A super-journal, or one record of a log, makes the commit atomic. A WAL does not, nor does
+        // the second B-tree.
         if let [(0, first), (1, second)] = begun
-            && self.setting.journal != Journal::Wal
+            && !self.setting.reads_snapshots()
         {
             let orders = [first.order, second.order];
             self.machine.mark(Mark::Together { orders });

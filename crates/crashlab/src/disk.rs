@@ -16,6 +16,7 @@ use crate::fault::{Fault, FaultPlan, Operation};
 use crate::log::{Data, Ino, Mark, Op};
 use crate::mix::mix;
 use crate::sabotage::{Kind, Sabotage};
+use crate::timeline::{Reading, Timeline};
 
 /// The size of a block to a sabotage.
 const BLOCK_BYTES: u64 = 4096;
@@ -35,6 +36,8 @@ pub enum DiskError {
 }
 
 pub struct Disk {
+    /// What it held at first.
+    initial: Image,
     names: BTreeMap<String, Ino>,
     files: BTreeMap<Ino, File>,
     next: Ino,
@@ -53,6 +56,8 @@ struct File {
     content: Content,
     kind: Kind,
     sync_failures: SyncFailures,
+    /// It is read past the page cache.
+    is_direct: bool,
 }
 
 /// How many syncs of a file have failed. An open file is told of the failures since it was opened,
@@ -64,6 +69,7 @@ impl Disk {
     /// A disk that holds exactly these files, all durable.
     pub fn from_image(image: &Image) -> Disk {
         let mut disk = Disk {
+            initial: image.clone(),
             names: BTreeMap::new(),
             files: BTreeMap::new(),
             next: 1,
@@ -154,6 +160,7 @@ impl Disk {
                 content: Content::default(),
                 kind: Kind::of(name),
                 sync_failures: SyncFailures(0),
+                is_direct: false,
             },
         );
         ino
@@ -166,6 +173,24 @@ impl Disk {
     /// Names with this beginning.
     pub fn names_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         self.names.keys().filter(move |name| name.starts_with(prefix)).map(String::as_str)
+    }
+
+    /// From now on nobody uses the file but by direct I/O. After a failed sync a reader finds what
+    /// is on the medium, and no page cache hides it.
+    pub fn use_directly(&mut self, ino: Ino) {
+        if let Some(file) = self.files.get_mut(&ino) {
+            file.is_direct = true;
+        }
+    }
+
+    /// What a failed sync has left of a file.
+    fn show_medium(&mut self, ino: Ino) {
+        let Some(file) = self.files.get_mut(&ino).filter(|file| file.is_direct) else { return };
+        let mut medium = Timeline::new(&self.initial, Reading::Weak);
+        self.log.iter().for_each(|op| medium.apply(op));
+        if let Some(node) = medium.nodes.remove(&ino) {
+            file.content = node.durable;
+        }
     }
 
     pub fn size(&self, ino: Ino) -> u64 {
@@ -311,6 +336,7 @@ impl Disk {
                     let seed =
                         self.faults.as_ref().map_or(0, |plan| plan.seed) ^ self.log.len() as u64;
                     self.log.push(Op::SyncFailed { ino, seed });
+                    self.show_medium(ino);
                 }
                 return if self.sabotage == Sabotage::HiddenSyncFailure {
                     Ok(())

@@ -17,6 +17,7 @@ use crate::content::Image;
 use crate::explore::Subject;
 use crate::log::Op;
 use crate::model::{Found, find};
+use crate::mvbt;
 use crate::setting::{SQLITE_ALONE, Setting};
 use crate::state::Choice;
 use crate::vfs::Mounted;
@@ -45,8 +46,8 @@ impl Subject for Setting {
         examine(image, self, files, settled)
     }
 
-    fn stands(&self, _: &Choice) -> bool {
-        true
+    fn stands(&self, choice: &Choice) -> bool {
+        !self.is_lsmvbt() || mvbt::examine::stands(choice)
     }
 
     fn has_slots(&self) -> bool {
@@ -103,7 +104,7 @@ pub fn examine(
             ));
         }
     }
-    if is_shown_alone && setting.absorbs_journal() {
+    if is_shown_alone && (setting.absorbs_journal() || setting.is_lsmvbt()) {
         goes_on(&machine, setting, files, &found)?;
     }
     Ok(Recovery { found, log })

@@ -26,7 +26,8 @@
 //! - *Again.* Power is lost again during recoveries, to depth 3, at moments drawn by seed.
 //! - *Failed syncs.* A sync that fails leaves each sector that it covered written or not, by seed,
 //!   for good. A later sync does not write such a sector (Linux marks it clean). The running
-//!   process still reads what it wrote.
+//!   process still reads what it wrote. Files of the second B-tree are read by direct I/O: there it
+//!   reads what is on the medium.
 //! - *Who is told.* In the workloads with several processes every open file is told of a failed
 //!   sync once, by its next sync (Linux since 4.13). In the others only the caller of the sync
 //!   hears of it.
@@ -34,6 +35,7 @@
 //!   Such bytes do not become garbage: the writer cannot know what another's sync has saved.
 //! - *Errors.* Each operation of a run fails with EIO, ENOSPC, a short write or a failed sync, once
 //!   or from then on. The application goes on, reopens or dies (`matrix.rs`).
+//! - *Sectors of the second B-tree* are whole in the weak reading, too: `mvbt` says why.
 //! - *Memory.* Locks and shared memory end with the power. `PRAGMA mmap_size` has no effect here.
 //!
 //! **The oracle.** All of these must hold for what SQLite finds:
@@ -88,9 +90,12 @@ pub use record::{AfterError, BEFORE_THE_RECORDING, Recording, record};
 pub use run::{Plan, drawn_setting, run, run_unshrunk};
 pub use sabotage::Sabotage;
 pub use script::{Script, Step};
-pub use setting::{Journal, SQLITE_ALONE, Setting, Synchronous};
+pub use setting::{Journal, LSMVBT, SQLITE_ALONE, Setting, Synchronous};
 pub use slots::{Occurrence, Occurrences};
 pub use state::{Choice, Fill, Moment, Tear};
 pub use timeline::{Reading, Timeline};
 pub use vfs::{Mounted, RegisterError, VFS_NAME, register, seed_sqlite};
 pub use workload::Workload;
+
+// SQLite has both B-trees.
+use oneflush_sqlite as _;

@@ -73,6 +73,8 @@ impl Kind {
     /// The databases of the workloads end in `.db`. The side files of every strategy append to that
     /// name.
     pub(crate) fn of(name: &str) -> Kind {
-        if name.ends_with(".db") { Kind::Database } else { Kind::Log }
+        // The second B-tree makes a database under another name.
+        let is_database = name.ends_with(".db") || name.ends_with(".db-oneflush-new");
+        if is_database { Kind::Database } else { Kind::Log }
     }
 }

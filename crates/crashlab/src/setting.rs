@@ -9,9 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::act::Machine;
 use crate::sabotage::Sabotage;
+use crate::workload::Workload;
 
 /// SQLite alone. Any other word is a strategy of Oneflush.
 pub const SQLITE_ALONE: &str = "sqlite";
+
+/// SQLite on its second B-tree. No strategy: it has neither journal nor WAL.
+pub const LSMVBT: &str = "lsmvbt";
 
 pub const DURABILITY_FULL: &str = "durability=full";
 
@@ -24,16 +28,23 @@ pub enum Journal {
     Persist,
     /// One of the three rollback modes. Each history draws it by its seed.
     Rollback,
+    /// None: the second B-tree.
+    Lsmvbt,
 }
 
 impl Journal {
+    /// Those that a user may choose.
     pub const ALL: [Journal; 5] =
         [Journal::Wal, Journal::Delete, Journal::Truncate, Journal::Persist, Journal::Rollback];
     pub const OF_ROLLBACK: [Journal; 3] = [Journal::Delete, Journal::Truncate, Journal::Persist];
 
     /// The journal mode that a strategy is for.
     pub fn of(strategy: &str) -> Journal {
-        if strategy == StrategyKind::Maw.name() { Journal::Rollback } else { Journal::Wal }
+        match strategy {
+            LSMVBT => Journal::Lsmvbt,
+            _ if strategy == StrategyKind::Maw.name() => Journal::Rollback,
+            _ => Journal::Wal,
+        }
     }
 
     pub fn name(self) -> &'static str {
@@ -43,6 +54,7 @@ impl Journal {
             Journal::Truncate => "truncate",
             Journal::Persist => "persist",
             Journal::Rollback => "rollback",
+            Journal::Lsmvbt => LSMVBT,
         }
     }
 }
@@ -69,7 +81,7 @@ impl Synchronous {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// [`SQLITE_ALONE`] or a strategy.
+    /// [`SQLITE_ALONE`], [`LSMVBT`] or a strategy.
     pub strategy: String,
     pub journal: Journal,
     /// Commits at this level and above must survive. Below it the last ones may be lost.
@@ -97,6 +109,7 @@ impl Setting {
         let mut setting = Setting { strategy: strategy.to_owned(), ..self.clone() };
         setting.synchronous = match self.journal {
             Journal::Wal => Synchronous::Full,
+            Journal::Lsmvbt => Synchronous::Normal,
             _ if setting.absorbs_journal() => Synchronous::Normal,
             _ => Synchronous::Extra,
         };
@@ -107,6 +120,23 @@ impl Setting {
     pub fn with_uri(&self, parameters: &str) -> Setting {
         let both = [self.uri.as_str(), parameters].into_iter().filter(|part| !part.is_empty());
         Setting { uri: both.collect::<Vec<_>>().join("&"), ..self.clone() }
+    }
+
+    /// The second B-tree makes the commits.
+    pub fn is_lsmvbt(&self) -> bool {
+        self.journal == Journal::Lsmvbt
+    }
+
+    /// A database has another format with each of the others, so that nothing can be switched.
+    pub fn workloads(&self) -> Vec<Workload> {
+        let mut all = Workload::ALL.to_vec();
+        all.retain(|workload| !self.is_lsmvbt() || *workload != Workload::Switched);
+        all
+    }
+
+    /// A reader keeps its snapshot, and nobody waits for it.
+    pub fn reads_snapshots(&self) -> bool {
+        matches!(self.journal, Journal::Wal | Journal::Lsmvbt)
     }
 
     /// True if commits and checkpoints are not SQLite's.
@@ -151,6 +181,7 @@ impl Setting {
     pub fn uri<M: Machine>(&self, machine: &M, process: usize, file: &str) -> String {
         let path = machine.path(process, file);
         let mut uri = match self.strategy.as_str() {
+            LSMVBT => format!("file:{path}?vfs={}&engine={LSMVBT}", M::BASE_VFS),
             SQLITE_ALONE => format!("file:{path}?vfs={}", M::BASE_VFS),
             strategy => format!("file:{path}?vfs={}&strategy={strategy}", oneflush_vfs::VFS_NAME),
         };

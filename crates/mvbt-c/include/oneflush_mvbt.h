@@ -204,7 +204,7 @@ const char *oneflush_mvbt_code_name(uint32_t code);
 // The version of this library: "0.1.0".
 const char *oneflush_mvbt_version(void);
 
-// The message of the last oneflush_mvbt_create(), _open() or _close() of this thread that failed;
+// The message of the last oneflush_mvbt_create(), _make(), _open() or _close() of this thread that failed;
 // "" if none has. It stays until the next one.
 const char *oneflush_mvbt_open_error(void);
 
@@ -476,6 +476,15 @@ oneflush_mvbt_code oneflush_mvbt_cursor_overwrite(oneflush_mvbt_cursor *cursor,
                                                   uint64_t offset,
                                                   const uint8_t *part,
                                                   size_t length);
+
+// Makes a database with an empty integer tree, tree 2, where no file is or an empty one. The file
+// is there whole or not at all: it is made beside, and then put into its place. It has owner and
+// permissions of the empty file; `permissions` are those of one that was not there. `options` may
+// be null. `*made` is false if a file is there that is not empty: another caller may have made it.
+oneflush_mvbt_code oneflush_mvbt_make(const char *path,
+                                      const oneflush_mvbt_options *options,
+                                      uint32_t permissions,
+                                      bool *made);
 
 // Begins a transaction that reads the database as it was at a version: with the newest transaction
 // up to it. ONEFLUSH_MVBT_SNAPSHOT_GONE: the version is not kept any more, or not committed yet.

@@ -60,7 +60,7 @@ thread_local! {
     static OPEN_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// The message of the last oneflush_mvbt_create(), _open() or _close() of this thread that failed;
+/// The message of the last oneflush_mvbt_create(), _make(), _open() or _close() of this thread that failed;
 /// "" if none has. It stays until the next one.
 #[unsafe(no_mangle)]
 pub extern "C" fn oneflush_mvbt_open_error() -> *const c_char {

@@ -7,6 +7,7 @@ use mvbt::Database;
 
 use crate::call::{self, Failure, Handle, LastError, Out, boxed, emptied, path};
 use crate::code::Code;
+use crate::place::{self, Place};
 
 /// An open database.
 pub struct DatabaseHandle {
@@ -98,7 +99,7 @@ pub unsafe extern "C" fn oneflush_mvbt_create(
     db: *mut *mut DatabaseHandle,
 ) -> Code {
     // SAFETY: by the contract of this function.
-    unsafe { begin(path, options, db, Database::create) }
+    unsafe { begin(path, options, db, |place, path, options| place.create(path, options)) }
 }
 
 /// Opens a database, and recovers it if a crash has left it. `options` may be null; the file's own
@@ -113,25 +114,27 @@ pub unsafe extern "C" fn oneflush_mvbt_open(
     db: *mut *mut DatabaseHandle,
 ) -> Code {
     // SAFETY: by the contract of this function.
-    unsafe { begin(path, options, db, Database::open) }
+    unsafe { begin(path, options, db, |place, path, options| place.open(path, options)) }
 }
 
 unsafe fn begin(
     name: *const c_char,
     options: *const Options,
     db: *mut *mut DatabaseHandle,
-    open: impl FnOnce(&Path, mvbt::Options) -> mvbt::Result<Database>,
+    open: impl FnOnce(&dyn Place, &Path, mvbt::Options) -> mvbt::Result<Database>,
 ) -> Code {
     // SAFETY: by the contract of the caller.
     unsafe {
         call::without_handle(emptied(db), || {
-            let database = open(path(name)?, wanted(options.as_ref()))?;
+            let path = path(name)?;
+            let database = open(&*place::of(path), path, wanted(options.as_ref()))?;
             Ok(boxed(DatabaseHandle { database, error: LastError::default() }))
         })
     }
 }
 
-fn wanted(options: Option<&Options>) -> mvbt::Options {
+/// Null stands for the default.
+pub fn wanted(options: Option<&Options>) -> mvbt::Options {
     let mut wanted = mvbt::Options::default();
     if let Some(options) = options {
         wanted.page_bytes = options.page_bytes as usize;

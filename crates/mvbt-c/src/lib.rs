@@ -6,6 +6,8 @@
 //! | codes, and which error has which | `code.rs` |
 //! | what every call does: panics, messages, null pointers | `call.rs` |
 //! | open, close, check | `database.rs` |
+//! | a new database in the place of an empty file | `make.rs` |
+//! | where databases are, if not in files | `place.rs` |
 //! | transactions and savepoints | `transaction.rs` |
 //! | trees, inserts and deletes, meta words | `trees.rs` |
 //! | cursors | `cursor.rs` |
@@ -20,5 +22,7 @@ mod compare;
 mod cursor;
 mod database;
 mod history;
+mod make;
+pub mod place;
 mod transaction;
 mod trees;

@@ -721,6 +721,9 @@ static void reopened(const char *path, uint32_t tree)
     bool is_there;
 
     CHECK(oneflush_mvbt_create(path, NULL, &db) == ONEFLUSH_MVBT_IO && db == NULL);
+    bool made = true;
+    OK(oneflush_mvbt_make(path, NULL, 0644, &made));
+    CHECK(!made);
     OK(oneflush_mvbt_options_default(&options));
     options.read_only = true;
     OK(oneflush_mvbt_open(path, &options, &db));

@@ -168,6 +168,12 @@ impl Database {
         Ok(pages)
     }
 
+    /// Nobody had written when it was opened, but who made it. Its name may be in flight (I22).
+    #[doc(hidden)]
+    pub fn is_as_made(&self) -> bool {
+        self.shared.is_as_made
+    }
+
     /// Of each page, in bytes.
     pub fn page_bytes(&self) -> usize {
         self.shared.store.page_bytes

@@ -20,15 +20,16 @@ use crate::writer::Writer;
 use crate::writer_lock::WriterLock;
 use crate::{Error, Result, TreeId, Version, recovery, work};
 
+/// Who makes a file may open it once, and write first cells.
+const OPENING_OF_MAKER: u64 = 1;
+
 /// Makes a file that must not exist.
 pub fn create(path: &Path, options: &Options) -> Result<()> {
     check_writable(path, options)?;
     let failed = |source| open_failed(path, "create it", source);
     let file = DirectFile::open(path, true).map_err(failed)?;
-    let made = format(Arc::new(file), path.to_owned(), options).and_then(|()| {
-        oneflush_blocklog::sync_directory(path)
-            .map_err(|source| open_failed(path, "sync its directory", source))
-    });
+    let made = format(Arc::new(file), path.to_owned(), options);
+    let made = made.and_then(|()| sync_directory(path));
     // Nobody has seen the file that this call made.
     made.inspect_err(|_| drop(std::fs::remove_file(path)))
 }
@@ -63,12 +64,22 @@ pub fn open(path: &Path, options: Options) -> Result<Arc<Shared>> {
     let joins = |commons, is_alone| {
         join(Arc::clone(&storage) as _, path.clone(), options.clone(), commons, is_alone)
     };
-    match Mapped::join(&path, writes, joins) {
+    let shared = match Mapped::join(&path, writes, joins) {
         Err(Error::Io { source, .. }) if options.read_only && is_forbidden(&source) => {
             lone::join(&path, |commons| join(storage, path.clone(), options.clone(), commons, true))
         }
         joined => joined,
+    }?;
+    // I22
+    if shared.is_as_made && !options.read_only {
+        sync_directory(&path)?;
     }
+    Ok(shared)
+}
+
+fn sync_directory(path: &Path) -> Result<()> {
+    oneflush_blocklog::sync_directory(path)
+        .map_err(|source| open_failed(path, "sync its directory", source))
 }
 
 /// This user may not write here.
@@ -104,7 +115,8 @@ pub fn join(
     } else if !board.join(store.uuid) {
         return Err(Error::Busy { what: ORPHANED });
     }
-    let shared = Shared::new(store, options, board, WriterLock::new(writer), seen);
+    let is_as_made = found.anchor.opening <= OPENING_OF_MAKER;
+    let shared = Shared::new(store, options, board, WriterLock::new(writer), seen, is_as_made);
     let shared = Arc::new(shared);
     if is_alone {
         // A page behind the last one is none that a close has left.

@@ -19,6 +19,8 @@ pub struct Shared {
     pub board: Arc<Board>,
     pub readers: Readers,
     pub writer: WriterLock,
+    /// Nobody had written in the file when it was opened, but who made it.
+    pub is_as_made: bool,
     /// Up to where the cache knows what other users have changed.
     seen: Mutex<Seen>,
 }
@@ -31,12 +33,13 @@ impl Shared {
         board: Board,
         writer: WriterLock,
         seen: Seen,
+        is_as_made: bool,
     ) -> Shared {
         store.set_pages_max(options.pages_max);
         let board = Arc::new(board);
         let readers = Readers::new(Arc::clone(&board));
         let (store, options) = (Arc::new(store), Arc::new(options));
-        Shared { store, options, board, readers, writer, seen: Mutex::new(seen) }
+        Shared { store, options, board, readers, writer, is_as_made, seen: Mutex::new(seen) }
     }
 
     /// Has the cache and the void intervals up to date with what other users have done.

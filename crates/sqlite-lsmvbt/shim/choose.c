@@ -4,6 +4,8 @@
 ** else the stock one. Databases in memory and temporary ones are always stock.
 */
 
+#include <sys/stat.h>
+
 #define MV_MAGIC "Oneflush mvbt 1\n"
 
 /* Whether the file is there, and has something in it; and whether it is one of the engine.
@@ -12,7 +14,6 @@ static int mvLook(sqlite3_vfs *pVfs, const char *zFilename, int *pIsThere, int *
   char *zPath = sqlite3_malloc64((u64)pVfs->mxPathname+8);
   sqlite3_file *pFile = 0;
   struct stat buf;
-  int isFile = 0;
   int rc;
   *pIsThere = *pIsMv = 0;
   if( zPath==0 ) return SQLITE_NOMEM_BKPT;
@@ -20,12 +21,9 @@ static int mvLook(sqlite3_vfs *pVfs, const char *zFilename, int *pIsThere, int *
   memset(zPath, 0, (size_t)pVfs->mxPathname+8);
   rc = sqlite3OsFullPathname(pVfs, zFilename, pVfs->mxPathname+1, &zPath[4]);
   if( rc==SQLITE_OK_SYMLINK ) rc = SQLITE_OK;
-  if( rc==SQLITE_OK && stat(&zPath[4], &buf)==0 ){
-    /* To open a pipe would wait. */
-    isFile = S_ISREG(buf.st_mode);
-    *pIsThere = !isFile || buf.st_size>0;
-  }
-  if( rc==SQLITE_OK && isFile && *pIsThere ){
+  if( rc==SQLITE_OK ) rc = sqlite3OsAccess(pVfs, &zPath[4], SQLITE_ACCESS_EXISTS, pIsThere);
+  /* To open a pipe would wait. */
+  if( rc==SQLITE_OK && *pIsThere && (stat(&zPath[4], &buf)!=0 || S_ISREG(buf.st_mode)) ){
     int flags = SQLITE_OPEN_READONLY|SQLITE_OPEN_MAIN_DB;
     u8 a[sizeof(MV_MAGIC)-1];
     rc = sqlite3OsOpenMalloc(pVfs, &zPath[4], &pFile, flags, &flags);
@@ -49,6 +47,14 @@ static int mvEngine(const char *z){
   return -1;
 }
 
+/* The engine opens the file itself. So the VFS is one of SQLite's for unix, or says that its files
+** are the engine's too. */
+static int mvIsFileOf(sqlite3_vfs *pVfs){
+  if( strncmp(pVfs->zName, "unix", 4)==0 ) return 1;
+  return pVfs->iVersion>=3 && pVfs->xGetSystemCall
+      && pVfs->xGetSystemCall(pVfs, "oneflush_mvbt")!=0;
+}
+
 /* *pIsMv: it is a database of our engine, or becomes one. */
 static int mvChoose(sqlite3_vfs *pVfs, const char *z, sqlite3 *db, int flags, int vfsFlags,
                     int *pIsMv){
@@ -59,7 +65,7 @@ static int mvChoose(sqlite3_vfs *pVfs, const char *z, sqlite3 *db, int flags, in
   if( z==0 || z[0]==0 || strcmp(z, ":memory:")==0 ) return SQLITE_OK;
   if( flags & (BTREE_MEMORY|BTREE_SINGLE) ) return SQLITE_OK;
   if( (vfsFlags & SQLITE_OPEN_MEMORY)!=0 || (vfsFlags & SQLITE_OPEN_MAIN_DB)==0 ) return SQLITE_OK;
-  if( db->init.reopenMemdb || strncmp(pVfs->zName, "unix", 4)!=0 ) return SQLITE_OK;
+  if( db->init.reopenMemdb || !mvIsFileOf(pVfs) ) return SQLITE_OK;
   rc = mvLook(pVfs, z, &isThere, pIsMv);
   if( rc!=SQLITE_OK || isThere ) return rc;
   zEngine = sqlite3_uri_parameter(z, "engine");

@@ -1,12 +1,6 @@
 /*
 ** Open, create and close.
 */
-#include <sys/stat.h>
-#include <sys/file.h>
-#include <fcntl.h>
-#include <unistd.h>
-#include <errno.h>
-
 /* The engine reads past the cache of the system: what is not here is read from the disk. */
 #define MV_CACHE_BYTES (64<<20)
 
@@ -65,94 +59,26 @@ static int mvOpenFailed(oneflush_mvbt_code code){
   return mvFailed(code, oneflush_mvbt_open_error());
 }
 
-/* Tree 1 of SQLite is there from the beginning. */
-static int mvMakeSchema(oneflush_mvbt_db *engine){
-  oneflush_mvbt_txn *txn = 0;
-  u32 tree = 0;
-  oneflush_mvbt_code code = oneflush_mvbt_begin_write(engine, 0, &txn);
-  if( code!=ONEFLUSH_MVBT_OK ) return mvFailed(code, oneflush_mvbt_db_error(engine));
-  code = oneflush_mvbt_tree_create(txn, false, &tree);
-  if( code==ONEFLUSH_MVBT_OK ) code = oneflush_mvbt_commit(txn, 0);
-  if( code!=ONEFLUSH_MVBT_OK ){
-    int rc = mvFailed(code, oneflush_mvbt_txn_error(txn));
-    oneflush_mvbt_txn_close(txn);
-    return rc;
-  }
-  oneflush_mvbt_txn_close(txn);
-  return tree==MV_TREE(1) ? SQLITE_OK : SQLITE_INTERNAL;
+/* As xAccess has it: a file of no bytes is none. */
+static int mvIsThere(MvBtree *p, int *pIsThere){
+  const char *zPath = p->pPager->base.zFilename;
+  return sqlite3OsAccess(p->pPager->pVfs, zPath, SQLITE_ACCESS_EXISTS, pIsThere);
 }
 
-static int mvSyncFolder(const char *zPath){
-  char *zFolder = sqlite3_mprintf("%s", zPath);
-  char *zEnd = zFolder ? strrchr(zFolder, '/') : 0;
-  int rc = SQLITE_IOERR_DIR_FSYNC;
-  int fd;
-  if( zFolder==0 ) return SQLITE_NOMEM_BKPT;
-  if( zEnd ) zEnd[zEnd==zFolder] = 0;
-  fd = open(zEnd ? zFolder : ".", O_RDONLY|O_CLOEXEC);
-  if( fd>=0 ){
-    if( fsync(fd)==0 ) rc = SQLITE_OK;
-    close(fd);
-  }
-  sqlite3_free(zFolder);
-  return rc;
-}
-
-/* Makes a database under another name, and puts it in the place of an empty file. */
-static int mvMake(const char *zPath, u32 nPage, mode_t mode){
-  oneflush_mvbt_db *engine = 0;
+/* Makes the database, if nobody else has by now. Tree 1 of SQLite is there from the beginning. */
+static int mvCreate(const char *zPath, u32 nPage, int *pIsFresh){
   oneflush_mvbt_options options;
   oneflush_mvbt_code code;
-  u64 random;
-  char *zNew;
-  int rc;
-  sqlite3_randomness(sizeof(random), &random);
-  zNew = sqlite3_mprintf("%s-new-%016llx", zPath, random);
-  if( zNew==0 ) return SQLITE_NOMEM_BKPT;
+  bool isMade = 0;
   (void)oneflush_mvbt_options_default(&options);
   options.page_bytes = nPage;
-  code = oneflush_mvbt_create(zNew, &options, &engine);
+  code = oneflush_mvbt_make(zPath, &options, SQLITE_DEFAULT_FILE_PERMISSIONS, &isMade);
+  *pIsFresh = isMade;
   if( code!=ONEFLUSH_MVBT_OK ){
-    rc = mvOpenFailed(code);
-    sqlite3_free(zNew);
+    int rc = mvOpenFailed(code);
     return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
   }
-  rc = mvMakeSchema(engine);
-  code = oneflush_mvbt_close(engine);
-  if( rc==SQLITE_OK && code!=ONEFLUSH_MVBT_OK ) rc = mvOpenFailed(code);
-  if( rc==SQLITE_OK && chmod(zNew, mode & 07777)!=0 ) rc = SQLITE_CANTOPEN_BKPT;
-  if( rc==SQLITE_OK && rename(zNew, zPath)!=0 ) rc = SQLITE_CANTOPEN_BKPT;
-  if( rc!=SQLITE_OK ) (void)unlink(zNew);
-  sqlite3_free(zNew);
-  return rc==SQLITE_OK ? mvSyncFolder(zPath) : rc;
-}
-
-/* Makes the database, if nobody else has by now. The empty file is the lock: nobody ever sees a
-** part of a database, and who comes second opens the other's. */
-static int mvCreate(const char *zPath, u32 nPage, int *pIsFresh){
-  int rc = SQLITE_OK;
-  int isSettled = 0;
-  while( rc==SQLITE_OK && !isSettled ){
-    struct stat held, there;
-    int fd = open(zPath, O_RDWR|O_CREAT|O_CLOEXEC, SQLITE_DEFAULT_FILE_PERMISSIONS);
-    if( fd<0 ) return SQLITE_CANTOPEN_BKPT;
-    if( flock(fd, LOCK_EX)!=0 || fstat(fd, &held)!=0 || stat(zPath, &there)!=0 ){
-      rc = errno==ENOENT || errno==EINTR ? SQLITE_OK : SQLITE_CANTOPEN_BKPT;
-    }else if( held.st_ino==there.st_ino && held.st_dev==there.st_dev ){
-      isSettled = 1;
-      if( there.st_size==0 ){
-        rc = mvMake(zPath, nPage, there.st_mode);
-        *pIsFresh = rc==SQLITE_OK;
-      }
-    }
-    close(fd);
-  }
-  return rc;
-}
-
-static int mvIsThere(const char *zPath){
-  struct stat buf;
-  return stat(zPath, &buf)==0 && buf.st_size>0;
+  return SQLITE_OK;
 }
 
 /* Opens what is there, or makes it: before the first transaction. Until then PRAGMA page_size has
@@ -162,21 +88,27 @@ static int mvStart(MvBtree *p){
   oneflush_mvbt_options options;
   oneflush_mvbt_code code;
   int isFresh = 0;
+  int isThere = 0;
+  int isWritable = 0;
+  int rc;
   if( p->engine ) return SQLITE_OK;
-  if( !mvIsThere(zPath) ){
-    int rc;
+  rc = mvIsThere(p, &isThere);
+  if( rc!=SQLITE_OK ) return rc;
+  if( !isThere ){
     if( (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return SQLITE_CANTOPEN_BKPT;
     rc = mvCreate(zPath, p->nPage, &isFresh);
     if( rc!=SQLITE_OK ) return rc;
   }
   (void)oneflush_mvbt_options_default(&options);
   options.cache_bytes = MV_CACHE_BYTES;
-  options.read_only = (p->vfsFlags & SQLITE_OPEN_READONLY)!=0 || access(zPath, W_OK)!=0;
+  rc = sqlite3OsAccess(p->pPager->pVfs, zPath, SQLITE_ACCESS_READWRITE, &isWritable);
+  if( rc!=SQLITE_OK ) return rc;
+  options.read_only = (p->vfsFlags & SQLITE_OPEN_READONLY)!=0 || !isWritable;
   p->isReadOnly = options.read_only;
   p->isFresh = isFresh;
   code = oneflush_mvbt_open(zPath, &options, &p->engine);
   if( code!=ONEFLUSH_MVBT_OK ){
-    int rc = mvOpenFailed(code);
+    rc = mvOpenFailed(code);
     return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
   }
   (void)oneflush_mvbt_page_bytes(p->engine, &p->nPage);
@@ -186,13 +118,16 @@ static int mvStart(MvBtree *p){
 /* At once if it is there. Else an empty file says that it will be, as with a stock database. */
 static int mvOpenFile(MvBtree *p){
   const char *zPath = p->pPager->base.zFilename;
-  int fd;
-  if( mvIsThere(zPath) || (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return mvStart(p);
+  sqlite3_file *pFile = 0;
+  int flags = SQLITE_OPEN_READWRITE|SQLITE_OPEN_CREATE|SQLITE_OPEN_MAIN_DB;
+  int isThere = 0;
+  int rc = mvIsThere(p, &isThere);
+  if( rc!=SQLITE_OK ) return rc;
+  if( isThere || (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return mvStart(p);
   p->isFresh = 1;
-  fd = open(zPath, O_RDWR|O_CREAT|O_CLOEXEC, SQLITE_DEFAULT_FILE_PERMISSIONS);
-  if( fd<0 ) return SQLITE_CANTOPEN_BKPT;
-  close(fd);
-  return SQLITE_OK;
+  rc = sqlite3OsOpenMalloc(p->pPager->pVfs, zPath, &pFile, flags, &flags);
+  if( rc==SQLITE_OK ) sqlite3OsCloseFree(pFile);
+  return rc;
 }
 
 static void mvFreeBtree(MvBtree *p){

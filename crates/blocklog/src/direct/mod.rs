@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, ReadWriteFlags, pwrite, pwritev2};
 
 use self::measure::Measuring;
@@ -175,6 +175,9 @@ impl DirectFile {
     fn poison<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if result.is_err() {
             self.poisoned.store(true, Ordering::Release);
+            // Without direct I/O the page cache may have what the device has not. Another user of
+            // the file is to read what there is. A hint, as in `existing`.
+            let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
         }
         result
     }

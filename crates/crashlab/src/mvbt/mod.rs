@@ -23,13 +23,13 @@
 
 mod case;
 mod clock;
-mod examine;
+pub(crate) mod examine;
 mod model;
 mod plan;
 mod record;
 mod run;
 mod script;
-mod storage;
+pub(crate) mod storage;
 mod workload;
 
 pub use case::Case;

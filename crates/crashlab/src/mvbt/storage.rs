@@ -12,8 +12,9 @@ use crate::log::{Ino, Mark, Op};
 use crate::vfs::locked;
 
 pub const FILE: &str = "/a.mvbt";
+pub const BLOCK_BYTES: usize = 4096;
 /// What a write is aligned to: a sector.
-const ALIGNMENT_BYTES: usize = 512;
+pub const ALIGNMENT_BYTES: usize = 512;
 /// Zeros are written in such pieces, which the disk shares.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -23,8 +24,7 @@ pub struct DiskFile(Arc<Mutex<State>>);
 
 struct State {
     disk: Disk,
-    ino: Ino,
-    known: SyncFailures,
+    file: OpenFile,
     /// The process dies before the write or flush behind so many.
     lives: Option<u32>,
 }
@@ -45,7 +45,7 @@ impl DiskFile {
     }
 
     fn of(disk: Disk, ino: Ino) -> DiskFile {
-        let state = State { disk, ino, known: SyncFailures::default(), lives: None };
+        let state = State { disk, file: OpenFile::new(ino), lives: None };
         DiskFile(Arc::new(Mutex::new(state)))
     }
 
@@ -81,6 +81,12 @@ impl DiskFile {
     }
 }
 
+/// What the engine knows of a file that it has open.
+pub struct OpenFile {
+    ino: Ino,
+    known: SyncFailures,
+}
+
 fn failed(error: DiskError) -> io::Error {
     match error {
         DiskError::NoSpace | DiskError::ShortWrite => io::ErrorKind::StorageFull.into(),
@@ -88,27 +94,56 @@ fn failed(error: DiskError) -> io::Error {
     }
 }
 
-impl State {
-    fn write(&mut self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.disk.write(self.ino, offset, data).map_err(failed)
+impl OpenFile {
+    pub fn new(ino: Ino) -> OpenFile {
+        OpenFile { ino, known: SyncFailures::default() }
     }
 
-    fn sync(&mut self, forced: bool) -> io::Result<()> {
-        self.disk.sync(self.ino, &mut self.known, None, forced).map_err(failed)
+    pub fn size_bytes(&self, disk: &Disk) -> u64 {
+        disk.size(self.ino)
     }
 
-    fn zero(&mut self, range: Range<u64>) -> io::Result<()> {
+    pub fn read(&self, disk: &mut Disk, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let there = disk.read(self.ino, offset, buffer).map_err(failed)?;
+        if there < buffer.len() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    pub fn write(&self, disk: &mut Disk, data: &[u8], offset: u64) -> io::Result<()> {
+        disk.write(self.ino, offset, data).map_err(failed)
+    }
+
+    /// `covers` and `forced` are as in [`crate::Op::Sync`].
+    pub fn sync(&mut self, disk: &mut Disk, covers: Option<u32>, forced: bool) -> io::Result<()> {
+        disk.sync(self.ino, &mut self.known, covers, forced).map_err(failed)
+    }
+
+    /// A forced write (FUA): it flushes nothing else.
+    pub fn write_durable(&mut self, disk: &mut Disk, data: &[u8], offset: u64) -> io::Result<()> {
+        self.write(disk, data, offset)?;
+        self.sync(disk, None, true)
+    }
+
+    pub fn zero(&self, disk: &mut Disk, range: Range<u64>) -> io::Result<()> {
         for offset in range.clone().step_by(ZEROS.len()) {
             let length = (range.end - offset).min(ZEROS.len() as u64) as usize;
-            self.write(&ZEROS[..length], offset)?;
+            self.write(disk, &ZEROS[..length], offset)?;
         }
         Ok(())
+    }
+
+    pub fn extend(&mut self, disk: &mut Disk, size_bytes: u64) -> io::Result<()> {
+        self.zero(disk, self.size_bytes(disk)..size_bytes)?;
+        self.sync(disk, None, false)
+    }
+
+    pub fn cut(&self, disk: &mut Disk, size_bytes: u64) -> io::Result<()> {
+        disk.truncate(self.ino, size_bytes).map_err(failed)
     }
 }
 
 impl Storage for DiskFile {
     fn block_bytes(&self) -> usize {
-        4096
+        BLOCK_BYTES
     }
 
     fn alignment_bytes(&self) -> usize {
@@ -117,45 +152,41 @@ impl Storage for DiskFile {
 
     fn size_bytes(&self) -> io::Result<u64> {
         let state = locked(&self.0);
-        Ok(state.disk.size(state.ino))
+        Ok(state.file.size_bytes(&state.disk))
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut state = locked(&self.0);
-        let ino = state.ino;
-        let there = state.disk.read(ino, offset, buffer).map_err(failed)?;
-        if there < buffer.len() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+        let State { disk, file, .. } = &mut *locked(&self.0);
+        file.read(disk, buffer, offset)
     }
 
-    /// A forced write (FUA): it flushes nothing else.
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        let mut state = self.alive()?;
-        state.write(blocks, offset)?;
-        state.sync(true)
+        let State { disk, file, .. } = &mut *self.alive()?;
+        file.write_durable(disk, blocks, offset)
     }
 
     fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.alive()?.write(blocks, offset)
+        let State { disk, file, .. } = &mut *self.alive()?;
+        file.write(disk, blocks, offset)
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.alive()?.sync(false)
+        let State { disk, file, .. } = &mut *self.alive()?;
+        file.sync(disk, None, false)
     }
 
     fn extend(&self, size_bytes: u64) -> io::Result<()> {
-        let mut state = self.alive()?;
-        let size = state.disk.size(state.ino);
-        state.zero(size..size_bytes)?;
-        state.sync(false)
+        let State { disk, file, .. } = &mut *self.alive()?;
+        file.extend(disk, size_bytes)
     }
 
     fn zero(&self, range: Range<u64>) -> io::Result<()> {
-        self.alive()?.zero(range)
+        let State { disk, file, .. } = &mut *self.alive()?;
+        file.zero(disk, range)
     }
 
     fn cut(&self, size_bytes: u64) -> io::Result<()> {
-        let mut state = self.alive()?;
-        let ino = state.ino;
-        state.disk.truncate(ino, size_bytes).map_err(failed)
+        let State { disk, file, .. } = &mut *self.alive()?;
+        file.cut(disk, size_bytes)
     }
 }

@@ -73,6 +73,7 @@ pub fn register() -> Result<(), RegisterError> {
         return Err(RegisterError::Refused(code));
     }
     oneflush_vfs::register()?;
+    super::place::offer();
     *done = true;
     Ok(())
 }
@@ -276,6 +277,8 @@ unsafe extern "C" fn x_get_system_call(
     // SAFETY: pointers to functions, which are called as what they are.
     unsafe {
         match name {
+            // The second B-tree asks whether it may open the files (`place.rs`).
+            Some("oneflush_mvbt") => Some(offered),
             Some("rename") => Some(std::mem::transmute::<
                 unsafe extern "C" fn(*const c_char, *const c_char) -> c_int,
                 unsafe extern "C" fn(),
@@ -312,6 +315,9 @@ unsafe extern "C" fn exchange(
         })
     }
 }
+
+/// Is not called: that it is there is the answer.
+unsafe extern "C" fn offered() {}
 
 /// As rename(2), with an answer of SQLite's. A file that has the new name is replaced.
 unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {

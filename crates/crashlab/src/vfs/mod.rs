@@ -17,6 +17,7 @@ mod exchanged;
 #[allow(unsafe_code)]
 mod ffi;
 mod locks;
+mod place;
 #[allow(unsafe_code)]
 mod settings;
 mod volume;

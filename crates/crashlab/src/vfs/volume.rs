@@ -15,6 +15,8 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use oneflush_mvbt::Memory;
+
 use super::ffi::VFS_NAME;
 use super::locks::{FileLocks, Owner, SlotLocks};
 use crate::act::Machine;
@@ -42,6 +44,17 @@ pub struct Volume {
     shared: Mutex<HashMap<String, Arc<Shared>>>,
     dead: Mutex<Dead>,
     dead_changed: Condvar,
+    /// Someone makes a database of the second B-tree.
+    is_making: Arc<AtomicBool>,
+}
+
+/// Ends the making when it is dropped.
+pub struct Making(Arc<AtomicBool>);
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        self.0.store(false, Relaxed);
+    }
 }
 
 /// Threads of processes that have died. They wait in the call to the disk in which they died, until
@@ -54,10 +67,17 @@ struct Dead {
 }
 
 /// What the connections to one database share.
-#[derive(Default)]
 pub struct Shared {
     pub locks: Mutex<FileLocks>,
     pub index: Mutex<Index>,
+    /// What handles of the second B-tree share.
+    pub memory: Arc<Memory>,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared { locks: Mutex::default(), index: Mutex::default(), memory: Memory::new() }
+    }
 }
 
 /// The shared memory of a WAL index. It is emptied when nobody has it mapped any more.
@@ -102,6 +122,11 @@ impl Volume {
             std::thread::sleep(SYNC_TIME);
             covers as u32
         })
+    }
+
+    /// `None`: someone else is making one.
+    pub fn begin_making(&self) -> Option<Making> {
+        (!self.is_making.swap(true, Relaxed)).then(|| Making(Arc::clone(&self.is_making)))
     }
 
     pub fn shared(&self, path: &str) -> Arc<Shared> {
@@ -168,6 +193,7 @@ impl Mounted {
             shared: Mutex::default(),
             dead: Mutex::default(),
             dead_changed: Condvar::new(),
+            is_making: Arc::default(),
         });
         locked(&VOLUMES).insert(name.clone(), Arc::clone(&volume));
         CURRENT.set(Some(Arc::clone(&volume)));
