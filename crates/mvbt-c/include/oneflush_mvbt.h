@@ -122,6 +122,12 @@ typedef struct {
     uint64_t reader_limit_pages;
     // Nothing is written: what a crash has left is recovered in memory alone.
     bool read_only;
+    // Lazy split (FAST'14, section 4.2). Off for comparison: more pages are written.
+    bool lazy_split;
+    // Metadata embedding (section 5.2). Off for comparison: more blocks are written.
+    bool metadata_embedding;
+    // Sibling redistribution (section 5.3), which is off. On for comparison.
+    bool redistribution;
 } oneflush_mvbt_options;
 
 // What a check has found.

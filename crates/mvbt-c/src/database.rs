@@ -40,6 +40,12 @@ pub struct Options {
     pub reader_limit_pages: u64,
     /// Nothing is written: what a crash has left is recovered in memory alone.
     pub read_only: bool,
+    /// Lazy split (FAST'14, section 4.2). Off for comparison: more pages are written.
+    pub lazy_split: bool,
+    /// Metadata embedding (section 5.2). Off for comparison: more blocks are written.
+    pub metadata_embedding: bool,
+    /// Sibling redistribution (section 5.3), which is off. On for comparison.
+    pub redistribution: bool,
 }
 
 /// What a check has found.
@@ -81,6 +87,9 @@ pub unsafe extern "C" fn oneflush_mvbt_options_default(options: *mut Options) ->
             pages_max: default.pages_max,
             reader_limit_pages: default.reader_limit_pages,
             read_only: default.read_only,
+            lazy_split: default.lazy_split,
+            metadata_embedding: default.metadata_embedding,
+            redistribution: default.redistribution,
         })
     };
     // SAFETY: by the contract of this function.
@@ -143,6 +152,9 @@ pub fn wanted(options: Option<&Options>) -> mvbt::Options {
         wanted.pages_max = options.pages_max;
         wanted.reader_limit_pages = options.reader_limit_pages;
         wanted.read_only = options.read_only;
+        wanted.lazy_split = options.lazy_split;
+        wanted.metadata_embedding = options.metadata_embedding;
+        wanted.redistribution = options.redistribution;
     }
     wanted
 }

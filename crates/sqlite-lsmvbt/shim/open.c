@@ -81,6 +81,14 @@ static int mvCreate(const char *zPath, u32 nPage, int *pIsFresh){
   return SQLITE_OK;
 }
 
+/* What the paper compares itself with: parameters of the URI. */
+static void mvReadSwitches(const char *zFilename, oneflush_mvbt_options *p){
+  p->lazy_split = sqlite3_uri_boolean(zFilename, "lazy_split", p->lazy_split);
+  p->metadata_embedding =
+      sqlite3_uri_boolean(zFilename, "metadata_embedding", p->metadata_embedding);
+  p->redistribution = sqlite3_uri_boolean(zFilename, "redistribution", p->redistribution);
+}
+
 /* Opens what is there, or makes it: before the first transaction. Until then PRAGMA page_size has
 ** an effect on a new database. */
 static int mvStart(MvBtree *p){
@@ -101,6 +109,7 @@ static int mvStart(MvBtree *p){
   }
   (void)oneflush_mvbt_options_default(&options);
   options.cache_bytes = MV_CACHE_BYTES;
+  mvReadSwitches(zPath, &options);
   rc = sqlite3OsAccess(p->pPager->pVfs, zPath, SQLITE_ACCESS_READWRITE, &isWritable);
   if( rc!=SQLITE_OK ) return rc;
   options.read_only = (p->vfsFlags & SQLITE_OPEN_READONLY)!=0 || !isWritable;

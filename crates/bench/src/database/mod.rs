@@ -77,6 +77,9 @@ fn configure(connection: &Connection, schema: &str, mode: &Mode) -> Result<(), D
     if answered != asked {
         return Err(DatabaseError::JournalMode { asked, answered });
     }
+    if let Some(pages) = mode.parameters.checkpoint_pages() {
+        connection.execute_batch(&format!("PRAGMA wal_autocheckpoint={pages}"))?;
+    }
     connection
         .execute_batch(&format!("PRAGMA {schema}.synchronous={}", mode.synchronous.pragma()))?;
     Ok(())

@@ -28,19 +28,26 @@ pub fn uri(path: &Path, mode: &Mode) -> Result<String, VfsError> {
         }
     }
     match mode.strategy {
-        _ if mode.is_lsmvbt() => uri.push_str("?vfs=unix&engine=lsmvbt"),
+        _ if mode.is_lsmvbt() => {
+            uri.push_str("?vfs=unix&engine=lsmvbt");
+            push_parameters(&mut uri, mode);
+        }
         // Named, so that an environment that makes ours the default does not turn the control into
         // the experiment.
         Strategy::Sqlite => uri.push_str("?vfs=unix"),
         Strategy::Oneflush(kind) => {
             register()?;
             uri.push_str(&format!("?vfs={}&strategy={kind}", oneflush_vfs::VFS_NAME));
-            for (name, value) in mode.parameters.iter() {
-                uri.push_str(&format!("&{name}={value}"));
-            }
+            push_parameters(&mut uri, mode);
         }
     }
     Ok(uri)
+}
+
+fn push_parameters(uri: &mut String, mode: &Mode) {
+    for (name, value) in mode.parameters.iter() {
+        uri.push_str(&format!("&{name}={value}"));
+    }
 }
 
 fn register() -> Result<(), VfsError> {

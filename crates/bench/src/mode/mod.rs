@@ -176,7 +176,7 @@ impl FromStr for Mode {
         let journal = find(&Journal::ALL, &first)
             .ok_or_else(|| unknown(&first, "the journal is", journals()))?;
         let mut mode = Mode::new(journal);
-        if mode.is_lsmvbt() && (words.peek().is_some() || parameters.is_some()) {
+        if mode.is_lsmvbt() && words.peek().is_some() {
             return Err(ModeError::Alone { mode: text.to_owned() });
         }
 
@@ -202,12 +202,13 @@ impl FromStr for Mode {
         }
         if let Some(parameters) = parameters {
             let wrong = |reason| ModeError::Parameters { mode: text.to_owned(), reason };
-            if strategy.is_none() {
+            if strategy.is_none() && !mode.is_lsmvbt() {
                 return Err(wrong(
                     "options follow a strategy, as in wal:plain+prealloc=65536".to_owned(),
                 ));
             }
-            mode.parameters = Parameters::parse(parameters, mode.strategy).map_err(wrong)?;
+            mode.parameters =
+                Parameters::parse(parameters, journal, mode.strategy).map_err(wrong)?;
         }
         Ok(mode)
     }
@@ -220,10 +221,11 @@ impl fmt::Display for Mode {
         if self.synchronous != Synchronous::Full {
             text = format!("{text}:{}", self.synchronous.pragma());
         }
-        if self.strategy != Mode::new(self.journal).strategy || !self.parameters.is_empty() {
-            text = format!("{text}:{}{}", self.strategy, self.parameters);
+        let is_named = !self.parameters.is_empty() && !self.is_lsmvbt();
+        if self.strategy != Mode::new(self.journal).strategy || is_named {
+            text = format!("{text}:{}", self.strategy);
         }
-        f.pad(&text)
+        f.pad(&format!("{text}{}", self.parameters))
     }
 }
 
@@ -340,9 +342,29 @@ mod tests {
         let mode: Mode = "LSMVBT".parse().unwrap();
         assert!(mode.is_durable() && mode.is_lsmvbt());
         assert_eq!((mode.to_string().as_str(), mode.strategy), ("lsmvbt", Strategy::Sqlite));
-        for text in ["lsmvbt:normal", "lsmvbt:stock", "lsmvbt:full:sqlite", "lsmvbt+prealloc=0"] {
+        let plain = "lsmvbt+lazy_split=off+metadata_embedding=off";
+        assert_eq!(plain.parse::<Mode>().unwrap().to_string(), plain);
+        for text in ["lsmvbt+prealloc=0", "lsmvbt+lazy_split=maybe"] {
+            let message = text.parse::<Mode>().unwrap_err().to_string();
+            assert!(message.contains(text) && message.contains("lazy_split"), "{message}");
+        }
+        for text in ["lsmvbt:normal", "lsmvbt:stock", "lsmvbt:full:sqlite"] {
             let message = text.parse::<Mode>().unwrap_err().to_string();
             assert!(message.contains(text) && message.contains("stands alone"), "{message}");
+        }
+    }
+
+    #[test]
+    fn sqlite_alone_has_the_length_of_its_wal() {
+        let text = "wal-growing:sqlite+checkpoint_pages=63";
+        let mode: Mode = text.parse().unwrap();
+        assert_eq!(
+            (mode.to_string().as_str(), mode.parameters.checkpoint_pages()),
+            (text, Some("63"))
+        );
+        for text in ["delete:sqlite+checkpoint_pages=63", "wal:sqlite+checkpoint_pages=many"] {
+            let message = text.parse::<Mode>().unwrap_err().to_string();
+            assert!(message.contains("checkpoint_pages"), "{message}");
         }
     }
 
@@ -358,7 +380,7 @@ mod tests {
             ("wal:plain+", "an option is +NAME=VALUE"),
             ("wal:plain+prealloc=0+prealloc=1", "given twice"),
             ("wal+prealloc=0", "wal:plain+prealloc=65536"),
-            ("wal:sqlite+prealloc=0", "SQLite alone has no options"),
+            ("wal:sqlite+prealloc=0", "SQLite alone has no options but checkpoint_pages"),
             ("wal:stock+durability=full", "changes nothing"),
         ] {
             let message = text.parse::<Mode>().unwrap_err().to_string();

@@ -1,10 +1,17 @@
-//! Options of a mode's strategy, as URI parameters: `+layout=pad4k+sync=pd`.
+//! Options of a mode, which follow its strategy: `+layout=pad4k+sync=pd`.
+//!
+//! Those of a strategy and of LS-MVBT are URI parameters. SQLite alone has one, which is a pragma.
 
 use std::fmt;
 
 use oneflush_vfs::check_parameters;
 
-use super::Strategy;
+use super::{Journal, Strategy};
+
+/// Of SQLite alone, in WAL mode: the value of `PRAGMA wal_autocheckpoint`.
+const CHECKPOINT_PAGES: &str = "checkpoint_pages";
+/// Of LS-MVBT: what its paper compares itself with.
+const LSMVBT: [&str; 3] = ["lazy_split", "metadata_embedding", "redistribution"];
 
 /// Names and values in the order of the mode's word.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -12,10 +19,7 @@ pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// From what follows the strategy's first `+`. The error says what is wrong, without the mode.
-    pub fn parse(text: &str, strategy: Strategy) -> Result<Parameters, String> {
-        let Strategy::Oneflush(kind) = strategy else {
-            return Err("SQLite alone has no options; name one of our strategies".to_owned());
-        };
+    pub fn parse(text: &str, journal: Journal, strategy: Strategy) -> Result<Parameters, String> {
         let mut given: Vec<(String, String)> = Vec::new();
         for word in text.split('+') {
             let pair = word.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
@@ -29,8 +33,18 @@ impl Parameters {
             }
             given.push((name.to_owned(), value.to_owned()));
         }
-        check_parameters(kind, &given).map_err(|error| error.to_string())?;
+        match strategy {
+            Strategy::Oneflush(kind) => {
+                check_parameters(kind, &given).map_err(|error| error.to_string())?
+            }
+            Strategy::Sqlite => given.iter().try_for_each(|option| check(journal, option))?,
+        }
         Ok(Parameters(given))
+    }
+
+    /// After so many pages SQLite alone begins a checkpoint. None: its default.
+    pub fn checkpoint_pages(&self) -> Option<&str> {
+        self.iter().find(|(name, _)| *name == CHECKPOINT_PAGES).map(|(_, value)| value)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -48,6 +62,25 @@ impl Parameters {
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+/// An option where none of our strategies is.
+fn check(journal: Journal, (name, value): &(String, String)) -> Result<(), String> {
+    match (journal, name.as_str()) {
+        (Journal::Lsmvbt, name) if LSMVBT.contains(&name) => match value.as_str() {
+            "on" | "off" => Ok(()),
+            _ => Err(format!("{name} is on or off, not {value}")),
+        },
+        (Journal::Lsmvbt, _) => Err(format!("lsmvbt has the options {}", LSMVBT.join(", "))),
+        (_, CHECKPOINT_PAGES) if journal.is_wal() => match value.parse::<u32>() {
+            Ok(pages) if pages > 0 => Ok(()),
+            _ => Err(format!("{name} is a number of pages, not {value}")),
+        },
+        _ => Err(format!(
+            "SQLite alone has no options but {CHECKPOINT_PAGES} in WAL mode; name one of our \
+                strategies"
+        )),
     }
 }
 

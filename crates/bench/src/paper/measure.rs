@@ -400,6 +400,7 @@ impl MeasuredMode {
             Figure::FloorLongestMillis => {
                 floor.filter(|floor| floor.writes > 0).map(|floor| floor.max_ns as f64 / 1e6)
             }
+            Figure::TailMillis => Some(latency.p999 as f64 / 1e6),
             Figure::LongestMillis => Some(latency.max as f64 / 1e6),
             Figure::CommitRequests => commits.map(|commits| commits.requests_median),
             Figure::CommitKilobytes => commits.map(|commits| commits.bytes_median / 1024.0),

@@ -192,6 +192,8 @@ pub enum Figure {
     MedianMillis,
     /// The median as a multiple of the floor's.
     MedianToFloor,
+    /// Of a thousand, one takes longer.
+    TailMillis,
     LongestMillis,
     /// The longest write of the floor in the same experiment: the device's own stalls.
     FloorLongestMillis,
@@ -214,6 +216,7 @@ impl Figure {
                 | Figure::MeanMillis
                 | Figure::MedianMillis
                 | Figure::MedianToFloor
+                | Figure::TailMillis
                 | Figure::LongestMillis
                 | Figure::FloorLongestMillis
         )
@@ -236,6 +239,7 @@ impl Figure {
             Figure::CpuMicros => " µs",
             Figure::MeanMillis
             | Figure::MedianMillis
+            | Figure::TailMillis
             | Figure::LongestMillis
             | Figure::FloorLongestMillis => " ms",
             Figure::MedianToFloor => " floors",

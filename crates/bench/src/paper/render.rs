@@ -328,8 +328,8 @@ mod tests {
         };
         assert_eq!(of("WAL"), [Some(587.0), Some(1.0), Some(500.0), Some(1.0)]);
         assert_eq!(of("DELETE"), [None, None, Some(1000.0), Some(2.0)]);
-        assert_eq!(of("LS-MVBT"), [Some(1083.0), Some(1.8), None, None]);
-        let line = sheet.table().lines().find(|line| line.contains("LS-MVBT")).unwrap().to_owned();
+        assert_eq!(of("WALDIO-NS"), [None, None, Some(1000.0), Some(2.0)]);
+        let line = sheet.table().lines().find(|line| line.contains("DELETE")).unwrap().to_owned();
         assert_eq!(line.matches('–').count(), 2, "{line}");
         let json: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
         let volume = &json["sheets"][0]["rows"][0]["values"];

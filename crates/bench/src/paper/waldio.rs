@@ -121,7 +121,7 @@ const EXPERIMENTS: [Experiment; 15] = [
     },
 ];
 
-const LSMVBT: Ours = Ours::Nothing("this version has no strategy lsmvbt");
+const LSMVBT: &str = "lsmvbt";
 
 const VOLUME_ROWS: [Row; 4] = [
     row("WAL", &[Some(29.0), Some(12.3)], STOCK),
@@ -140,7 +140,7 @@ const OPERATION_ROWS: [Row; 11] = [
     row("TRUNCATE", &[], TRUNCATE),
     row("PERSIST", &[], PERSIST),
     row("WAL", &[], STOCK),
-    Row { label: "LS-MVBT", theirs: &[], ours: LSMVBT },
+    row("LS-MVBT", &[], LSMVBT),
     row("WALDIO-FS", &[], EMBED),
     row("WALDIO-FS, group", &[], FS_GROUP),
     row("WALDIO-PD", &[], PD),
@@ -248,7 +248,7 @@ const SHEETS: [Sheet; 12] = [
             row("TRUNCATE", &[None, None], TRUNCATE),
             row("PERSIST", &[None, None], PERSIST),
             row("WAL", &[Some(587.0), Some(1.0)], STOCK),
-            Row { label: "LS-MVBT", theirs: &[Some(1083.0), Some(1.8)], ours: LSMVBT },
+            row("LS-MVBT", &[Some(1083.0), Some(1.8)], LSMVBT),
             row("WALDIO-FS", &[Some(1219.0), None], EMBED),
             row("WALDIO-FS, group", &[Some(2729.0), None], FS_GROUP),
             row("WALDIO-PD", &[None, None], PD),
@@ -288,7 +288,7 @@ const SHEETS: [Sheet; 12] = [
             row("TRUNCATE", &[None], TRUNCATE),
             row("PERSIST", &[None], PERSIST),
             row("WAL", &[Some(29.0)], STOCK),
-            Row { label: "LS-MVBT", theirs: &[None], ours: LSMVBT },
+            row("LS-MVBT", &[None], LSMVBT),
             row("WALDIO-FS", &[None], EMBED),
             row("WALDIO-FS, group", &[None], FS_GROUP),
         ],
