@@ -12,6 +12,7 @@
 //! | comparisons and orders that the caller brings | `compare.rs` |
 //! | older versions | `history.rs` |
 //! | copies | `backup.rs` |
+//! | what was done, and how full the file is | `stats.rs` |
 
 mod backup;
 mod call;
@@ -20,5 +21,6 @@ mod compare;
 mod cursor;
 mod database;
 mod history;
+mod stats;
 mod transaction;
 mod trees;

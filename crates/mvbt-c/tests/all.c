@@ -609,6 +609,7 @@ static void older_versions(const char *path)
     oneflush_mvbt_db *db;
     oneflush_mvbt_txn *txn;
     oneflush_mvbt_history history;
+    oneflush_mvbt_statistics stats;
     oneflush_mvbt_mark marks[8];
     uint64_t versions[5], from, cells, version;
     uint32_t tree;
@@ -665,6 +666,11 @@ static void older_versions(const char *path)
         CHECK(cells == 5);
         oneflush_mvbt_txn_close(txn);
     }
+
+    OK(oneflush_mvbt_stats(db, &stats));
+    CHECK(stats.commits == 6 && stats.pages > 2 && stats.free_pages <= stats.pages);
+    CHECK(stats.from == history.from && stats.to == history.to && stats.flushes >= 6);
+    CHECK(oneflush_mvbt_stats(db, NULL) == ONEFLUSH_MVBT_MISUSE);
 
     OK(oneflush_mvbt_prune(db, versions[3], &from));
     CHECK(from == versions[3]);

@@ -27,6 +27,7 @@
 //! | what processes share | `commons/` |
 //! | a copy of a snapshot in a new file | `backup.rs`, `load.rs` |
 //! | whether a database is sound | `check.rs` |
+//! | what was done, and how full the file is | `stats.rs` |
 //! | what the bytes of a file say | `inspect.rs` |
 
 mod anchor;
@@ -65,6 +66,7 @@ mod ring;
 mod scrub;
 mod search;
 mod shared;
+mod stats;
 mod store;
 mod transaction;
 mod voids;
@@ -90,6 +92,7 @@ pub use restore::Restored;
 #[doc(hidden)]
 pub use search::PageRef;
 pub use search::{Probe, Source, TreeRef};
+pub use stats::Stats;
 pub use store::Counters;
 pub use transaction::WriteTransaction;
 pub use work::META_WORDS;

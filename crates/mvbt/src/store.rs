@@ -35,9 +35,15 @@ struct Run<'a> {
     pages: Vec<&'a [u8]>,
 }
 
-/// What was written, for measurements and tests.
+/// What was done since the file was opened, for measurements and tests.
 #[derive(Debug, Default)]
 pub struct Counters {
+    /// Transactions that have changed something.
+    pub commits: AtomicU64,
+    /// Pages whose cells went to two or more, also by transactions that were rolled back.
+    pub splits: AtomicU64,
+    /// Pages that the newest version does not reach any more.
+    pub freed: AtomicU64,
     /// Pages written.
     pub pages: AtomicU64,
     /// Anchors and commit blocks written.

@@ -224,7 +224,8 @@ SQLITE_PRIVATE int mvBtreeIncrVacuum(Btree *pBtree){
   return SQLITE_DONE;
 }
 SQLITE_PRIVATE int mvBtreeIsReadonly(Btree *pBtree){
-  return ((MvBtree*)pBtree)->isReadOnly;
+  MvBtree *p = (MvBtree*)pBtree;
+  return p->isReadOnly || p->pinned!=0;
 }
 SQLITE_PRIVATE int mvBtreeIsInBackup(Btree *pBtree){
   return pBtree->nBackup!=0;

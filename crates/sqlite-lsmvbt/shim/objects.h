@@ -81,6 +81,7 @@ struct MvBtree {
   int vfsFlags;             /* That it was opened with */
   u32 nPage;                /* Bytes of a page */
   oneflush_mvbt_txn *txn;   /* What inTrans says. Null: it has ended by a failure */
+  oneflush_mvbt_txn *pinned;  /* That of PRAGMA oneflush_snapshot. Null: it reads the newest */
   MvCursor *pCursor;        /* All cursors */
   void *pSchema;
   void (*xFreeSchema)(void*);

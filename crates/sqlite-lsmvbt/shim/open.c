@@ -257,6 +257,7 @@ SQLITE_PRIVATE int mvBtreeClose(Btree *pBtree){
     }
     mvCloseTxn(p);
   }
+  mvUnpin(p);
   /* After a failure the next opening recovers. SQLite does not ask for the answer. */
   code = p->engine ? oneflush_mvbt_close(p->engine) : ONEFLUSH_MVBT_OK;
   if( code!=ONEFLUSH_MVBT_OK ) (void)mvOpenFailed(code);

@@ -128,6 +128,11 @@ fn vacuum_backups_and_both_engines_at_once() {
 }
 
 #[test]
+fn stats_history_and_older_versions() {
+    cases(&["stats_and_retain", "snapshots"]);
+}
+
+#[test]
 fn connections_threads_and_processes() {
     cases(&["two_connections", "many_threads", "second_process"]);
 }
