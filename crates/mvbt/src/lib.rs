@@ -17,7 +17,7 @@
 //! |---|---|
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
-//! | a place in a tree, also after a change | `cursor.rs`, `restore.rs` |
+//! | a place in a tree, also after a change | `cursor.rs`, `near.rs`, `restore.rs` |
 //! | what a transaction may do | `transaction.rs` |
 //! | what it ends with | `prepared.rs`, `writer.rs` |
 //! | who may write now | `writer_lock.rs` |
@@ -51,6 +51,7 @@ mod load;
 pub mod mutant;
 #[cfg(not(feature = "mutants"))]
 mod mutant;
+mod near;
 mod opening;
 mod options;
 mod page;
@@ -78,7 +79,7 @@ pub use backup::Backup;
 pub use check::{Order, Report};
 #[doc(hidden)]
 pub use commons::memory::Memory;
-pub use cursor::Cursor;
+pub use cursor::{CellAhead, Cursor};
 pub use db::Database;
 pub use error::{Error, Result};
 pub use history::{History, Mark, Retain};

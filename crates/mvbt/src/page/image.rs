@@ -199,6 +199,12 @@ impl<'a> View<'a> {
         cell::parse(self.page, self.place(index), self.shape).expect("the page was checked")
     }
 
+    /// So many bytes of the page stand behind these, which are a part of it.
+    pub fn bytes_behind(&self, part: &[u8]) -> usize {
+        let at = part.as_ptr() as usize - self.page.as_ptr() as usize;
+        self.page.len().saturating_sub(at + part.len())
+    }
+
     #[inline]
     pub fn integer_key(&self, index: usize) -> i64 {
         cell::integer_key(self.page, self.place(index), self.shape.is_inner)
