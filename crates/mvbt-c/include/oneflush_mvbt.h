@@ -482,6 +482,13 @@ oneflush_mvbt_code oneflush_mvbt_cursor_advance(oneflush_mvbt_cursor *cursor,
                                                 size_t cells,
                                                 bool *is_on_cell);
 
+// Goes back up to `most` cells, and no further than into one page. `moved` gets how many: 0 if the
+// cursor stands before the first cell now. oneflush_mvbt_cursor_cells() then lists those that it
+// has come by.
+oneflush_mvbt_code oneflush_mvbt_cursor_retreat(oneflush_mvbt_cursor *cursor,
+                                                size_t most,
+                                                size_t *moved);
+
 // Copies `length` bytes of the payload or record from `offset` on. ONEFLUSH_MVBT_MISUSE: it does
 // not have so many. After another failure the buffer may have been changed.
 oneflush_mvbt_code oneflush_mvbt_cursor_payload(const oneflush_mvbt_cursor *cursor,

@@ -401,6 +401,28 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_advance(
     unsafe { move_it(cursor, is_on_cell, |cursor, source| cursor.advance(source, cells)) }
 }
 
+/// Goes back up to `most` cells, and no further than into one page. `moved` gets how many: 0 if the
+/// cursor stands before the first cell now. oneflush_mvbt_cursor_cells() then lists those that it
+/// has come by.
+///
+/// # Safety
+/// `cursor` is null or a handle, and `moved` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_retreat(
+    cursor: *mut CursorHandle,
+    most: usize,
+    moved: *mut usize,
+) -> Code {
+    let back = |cursor: &mut Cursor, source: &dyn Source| {
+        if most == 0 {
+            return Err(misuse("it goes back by one cell at least"));
+        }
+        Ok(cursor.retreat(source, most)?)
+    };
+    // SAFETY: by the contract of this function.
+    unsafe { with_cursor(cursor, Out::Needed(moved), back) }
+}
+
 /// Copies `length` bytes of the payload or record from `offset` on. ONEFLUSH_MVBT_MISUSE: it does
 /// not have so many. After another failure the buffer may have been changed.
 ///

@@ -25,7 +25,8 @@ pub struct Cursor {
     leaves: i64,
     /// So many can be there.
     leaves_max: u64,
-    near: Near,
+    /// None: nothing is at hand.
+    near: Option<Box<Near>>,
 }
 
 /// A cell at or behind a cursor, in its leaf.
@@ -56,7 +57,7 @@ impl Cursor {
             walk: Walk::default(),
             leaves: 0,
             leaves_max: 0,
-            near: Near::default(),
+            near: None,
         }
     }
 
@@ -66,9 +67,9 @@ impl Cursor {
         source: &dyn Source,
         go: impl FnOnce(&mut Cursor, &dyn Source) -> Result<T>,
     ) -> Result<T> {
-        let mut near = std::mem::take(&mut self.near);
+        let mut near = self.near.take().unwrap_or_default();
         let done = go(self, &Beside::new(source, &mut near));
-        self.near = near;
+        self.near = Some(near);
         done
     }
 
@@ -113,7 +114,7 @@ impl Cursor {
         self.leaves = 0;
         self.stay();
         if !self.is_current(source) {
-            self.near.clear();
+            self.near = None;
             // Its root may have moved.
             self.tree = source.tree(&self.tree)?;
             self.changes = source.changes(self.tree.id);
@@ -167,6 +168,23 @@ impl Cursor {
             return Ok(());
         }
         self.beside(source, Cursor::go_back)
+    }
+
+    /// The same up to so many times, and no further than into one leaf. Answers how often. 0: the
+    /// cursor stands on no cell.
+    pub fn retreat(&mut self, source: &dyn Source, most: usize) -> Result<usize> {
+        if most == 0 {
+            return Ok(0);
+        }
+        self.previous(source)?;
+        match self.path.last_mut().filter(|_| self.is_on_cell) {
+            Some(step) => {
+                let more = step.index.min(most - 1);
+                step.index -= more;
+                Ok(1 + more)
+            }
+            None => Ok(0),
+        }
     }
 
     fn go_back(&mut self, source: &dyn Source) -> Result<()> {
@@ -323,11 +341,10 @@ impl Cursor {
             let is_held = !matches!(page, PageRef::Draft(_));
             let view = page.view()?;
             for index in step.index..view.len() {
-                let cell = view.cell(index);
-                let local = cell.content.local;
+                let (key, content) = view.leaf_cell(index);
+                let (length, local) = (content.length, content.local);
                 let behind = view.bytes_behind(local);
-                let length = cell.content.length;
-                if !call(CellAhead { key: cell.key, length, local, behind, is_held }) {
+                if !call(CellAhead { key, length, local, behind, is_held }) {
                     break;
                 }
             }

@@ -37,10 +37,6 @@ impl Held {
 }
 
 impl Near {
-    pub fn clear(&mut self) {
-        *self = Near::default();
-    }
-
     fn find<'a>(&self, no: PageNo) -> Option<PageRef<'a>> {
         self.pages.iter().flatten().find(|held| held.no == no).map(Held::page)
     }

@@ -31,10 +31,16 @@ static void mvLeavePlace(MvCursor *pCur){
 
 /* The cursor of the engine goes to where this one stands. What is at hand stays. */
 static int mvCatchUp(MvCursor *pCur){
+  int n = pCur->iAhead-pCur->iPlace;
+  size_t nMoved = (size_t)-n;
   int rc;
-  if( pCur->nAhead==0 || pCur->iPlace==pCur->iAhead ) return SQLITE_OK;
-  rc = mvCursorRc(pCur,
-      oneflush_mvbt_cursor_advance(pCur->place, pCur->iAhead-pCur->iPlace, 0));
+  if( pCur->nAhead==0 || n==0 ) return SQLITE_OK;
+  if( n>0 ){
+    rc = mvCursorRc(pCur, oneflush_mvbt_cursor_advance(pCur->place, (size_t)n, 0));
+  }else{
+    rc = mvCursorRc(pCur, oneflush_mvbt_cursor_retreat(pCur->place, (size_t)-n, &nMoved));
+  }
+  if( rc==SQLITE_OK && n<0 && nMoved!=(size_t)-n ) rc = SQLITE_INTERNAL;
   if( rc==SQLITE_OK ) pCur->iPlace = pCur->iAhead;
   return rc;
 }

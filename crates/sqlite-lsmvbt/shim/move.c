@@ -202,8 +202,10 @@ static int mvBeforeStep(MvCursor *pCur, int sign, int *pIsThere){
   return SQLITE_OK;
 }
 
+/* isOn: false if there was no cell. */
 static int mvAfterStep(MvCursor *pCur, int rc, int isOn){
   mvForget(pCur);
+  pCur->nWanted = pCur->nWanted<MV_AHEAD/4 ? pCur->nWanted*4 : MV_AHEAD;
   if( rc==SQLITE_OK && isOn ) return SQLITE_OK;
   MV_SET_STATE(pCur, CURSOR_INVALID);
   return rc!=SQLITE_OK ? rc : SQLITE_DONE;
@@ -228,26 +230,36 @@ SQLITE_PRIVATE int mvBtreeNext(BtCursor *pOld, int flags){
   }else{
     rc = mvCursorRc(pCur, oneflush_mvbt_cursor_next(pCur->place, &isOn));
   }
-  pCur->nWanted = pCur->nWanted<MV_AHEAD/4 ? pCur->nWanted*4 : MV_AHEAD;
   return mvAfterStep(pCur, rc, isOn);
 }
 
 SQLITE_PRIVATE int mvBtreePrevious(BtCursor *pOld, int flags){
   MvCursor *pCur = (MvCursor*)pOld;
-  bool isOn = 0;
+  size_t n = 0;
+  size_t nAhead = 0;
   int isThere;
   int rc;
   (void)flags;
-  if( MV_STATE(pCur)==CURSOR_VALID && pCur->nAhead && pCur->iAhead>pCur->iPlace ){
+  if( MV_STATE(pCur)==CURSOR_VALID && pCur->nAhead && pCur->iAhead>0 ){
     pCur->iAhead--;
     pCur->hasCell = pCur->hasKey = 0;
     return SQLITE_OK;
   }
   rc = mvBeforeStep(pCur, -1, &isThere);
+  if( rc==SQLITE_OK ) rc = mvCatchUp(pCur);
   if( rc!=SQLITE_OK || isThere ) return rc;
-  rc = mvCursorRc(pCur, oneflush_mvbt_cursor_previous(pCur->place, &isOn));
-  pCur->nWanted = 1;
-  return mvAfterStep(pCur, rc, isOn);
+  rc = mvCursorRc(pCur, oneflush_mvbt_cursor_retreat(pCur->place, pCur->nWanted, &n));
+  rc = mvAfterStep(pCur, rc, n>0);
+  if( rc==SQLITE_OK && n>1 ){
+    /* It has gone back over these, and stands on the last one. */
+    rc = mvCursorRc(pCur,
+        oneflush_mvbt_cursor_cells(pCur->place, pCur->aAhead, n, &nAhead));
+    if( rc!=SQLITE_OK || nAhead!=n ) return mvAfterStep(pCur, rc, 0);
+    pCur->nAhead = (u8)n;
+    pCur->iAhead = (u8)(n-1);
+    pCur->iPlace = 0;
+  }
+  return rc;
 }
 
 SQLITE_PRIVATE int mvBtreeEof(BtCursor *pCur){

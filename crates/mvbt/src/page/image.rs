@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use oneflush_blocklog::Uuid;
 
 use crate::bytes::get_u16;
-use crate::page::cell::{self, Cell, Shape};
+use crate::page::cell::{self, Cell, Content, Shape};
 use crate::page::slot::{self, LIVE_BYTES, Slot};
 use crate::voids::Voids;
 use crate::{Error, PageNo, Result, TreeId, Version};
@@ -193,6 +193,23 @@ impl<'a> View<'a> {
             Places::Stored(bytes) => get_u16(bytes, index * LIVE_BYTES),
             Places::Listed(places) => places[index],
         })
+    }
+
+    /// Key and content of a cell of a leaf.
+    #[inline]
+    pub fn leaf_cell(&self, index: usize) -> (i64, Content<'a>) {
+        let place = self.place(index) + cell::START_BYTES;
+        let found = cell::key_and_content(self.page, place, self.shape.is_record);
+        let (key, content, _) = found.expect("the page was checked");
+        (key, content)
+    }
+
+    /// The record of a cell of a record tree, of whatever height.
+    #[inline]
+    pub fn record(&self, index: usize) -> Content<'a> {
+        let child = if self.shape.is_inner { cell::CHILD_BYTES } else { 0 };
+        let place = self.place(index) + cell::START_BYTES + child;
+        cell::key_and_content(self.page, place, true).expect("the page was checked").1
     }
 
     pub fn cell(&self, index: usize) -> Cell<'a> {
