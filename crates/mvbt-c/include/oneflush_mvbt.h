@@ -283,6 +283,9 @@ oneflush_mvbt_code oneflush_mvbt_set_pages_max(const oneflush_mvbt_db *db,
                                                uint64_t pages,
                                                uint64_t *set);
 
+// Sets how much memory pages that were read may have, for this handle: 64 pages at least.
+oneflush_mvbt_code oneflush_mvbt_set_cache_bytes(const oneflush_mvbt_db *db, uint64_t bytes);
+
 // Looks at every page of the last committed version. `fault` may be null. ONEFLUSH_MVBT_OK says
 // that the check is done: `report->faults` counts what it has found. Waits for who writes, and
 // keeps writers out meanwhile.

@@ -168,6 +168,11 @@ impl Database {
         Ok(pages)
     }
 
+    /// Sets how much memory pages that were read may have, for this opening: 64 pages at least.
+    pub fn set_cache_bytes(&self, bytes: usize) {
+        self.shared.store.set_cache_bytes(bytes);
+    }
+
     /// Of each page, in bytes.
     pub fn page_bytes(&self) -> usize {
         self.shared.store.page_bytes

@@ -148,6 +148,11 @@ impl Store {
         self.pages_max.store(pages, Relaxed);
     }
 
+    /// Memory for pages that were read.
+    pub fn set_cache_bytes(&self, bytes: usize) {
+        self.cache.set_pages_max(bytes / self.page_bytes);
+    }
+
     /// How many pages the file has room for.
     pub fn pages(&self) -> Result<u64> {
         Ok(layout::pages_in(self.size_bytes()?, self.page_bytes))

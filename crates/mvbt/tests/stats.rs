@@ -3,7 +3,7 @@
 mod common;
 
 use common::Memory;
-use oneflush_mvbt::{Options, Version};
+use oneflush_mvbt::{Options, Read, Version};
 
 #[test]
 fn commits_splits_and_freed_pages_are_counted_and_nothing_is_counted_for_a_rollback() {
@@ -58,4 +58,30 @@ fn stats_are_there_while_others_write() {
         }
     });
     assert_eq!(db.stats().unwrap().commits, 200);
+}
+
+#[test]
+fn a_cache_that_is_made_smaller_keeps_less_and_gets_larger_again() {
+    let db = Memory::default().create(Options::default()).unwrap();
+    let mut txn = db.begin_write().unwrap();
+    let tree = txn.create_tree(false).unwrap();
+    for key in 0..500 {
+        txn.insert(tree, key, &[7; 1500]).unwrap();
+    }
+    txn.commit().unwrap();
+    let reads_of_two_scans = || {
+        let reads = || {
+            let reader = db.begin_read().unwrap();
+            assert_eq!(reader.count(tree).unwrap(), 500);
+            db.stats().unwrap().pages_read
+        };
+        reads();
+        let before = reads();
+        reads() - before
+    };
+    assert_eq!(reads_of_two_scans(), 0);
+    db.set_cache_bytes(0);
+    assert!(reads_of_two_scans() > 100);
+    db.set_cache_bytes(8 << 20);
+    assert_eq!(reads_of_two_scans(), 0);
 }

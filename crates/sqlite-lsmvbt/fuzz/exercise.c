@@ -2,7 +2,16 @@
 // exercise use FILE…         uses each as a program would, in a process of its own. It may be
 //                            damaged: then SQLite says so. Names those on which the process dies,
 //                            hangs, leaks memory, or has an answer that accuses the library.
+// exercise starve FILE…      the same with copies of sound ones. In each turn one allocation of
+//                            SQLite fails, or all from one on. The copy is sound afterwards.
+// exercise fail FILE…        the same. In each turn all reads, or all writes, fail from one
+//                            statement on.
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +40,19 @@ int sqlite3_blob_close(sqlite3_blob *);
 int sqlite3_exec(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
 void sqlite3_free(void *);
 
-enum { OK = 0, INTERNAL = 2, NOMEM = 7, MISUSE = 21, ROW = 100, CREATE = 6, URI = 0x40 };
+typedef struct {
+    void *(*allocate)(int);
+    void (*release)(void *);
+    void *(*resize)(void *, int);
+    int (*size)(void *);
+    int (*round_up)(int);
+    int (*begin)(void *);
+    void (*end)(void *);
+    void *context;
+} methods;
+
+enum { OK = 0, INTERNAL = 2, NOMEM = 7, MISUSE = 21, ROW = 100 };
+enum { SET_MALLOC = 4, GET_MALLOC = 5, CREATE = 6, URI = 0x40 };
 enum { SECONDS_MAX = 30, ROWS_MAX = 200000 };
 
 // What every database has.
@@ -104,10 +125,70 @@ static const char *const USES[] = {
 // In which statement the process is, for messages.
 static const char *now = "open";
 
+// What is done to the process.
+static struct {
+    long allocations, failing;  // Those made; the one that fails, or 0
+    int is_for_ever;
+    long statement;             // From this one on calls of the system fail, or -1
+    int is_reading;
+} hardship = {0, 0, 0, -1, 0};
+
 static int accuses(int code)
 {
     int primary = code & 0xff;
-    return primary == INTERNAL || primary == MISUSE || primary == NOMEM;
+    return primary == INTERNAL || primary == MISUSE || (primary == NOMEM && !hardship.failing);
+}
+
+static methods real;
+
+static int fails_now(void)
+{
+    long number = ++hardship.allocations;
+    return hardship.failing
+        && (number == hardship.failing || (hardship.is_for_ever && number > hardship.failing));
+}
+
+static void *allocate(int bytes)
+{
+    return fails_now() ? NULL : real.allocate(bytes);
+}
+
+static void *resize(void *memory, int bytes)
+{
+    return fails_now() ? NULL : real.resize(memory, bytes);
+}
+
+static void starve(void)
+{
+    methods ours;
+    sqlite3_config(GET_MALLOC, &real);
+    ours = real;
+    ours.allocate = allocate;
+    ours.resize = resize;
+    sqlite3_config(SET_MALLOC, &ours);
+}
+
+// From now on the disk cannot be read, or not be written.
+static void fail(void)
+{
+    static const unsigned reads[] = {SYS_pread64, SYS_preadv, SYS_preadv2, SYS_io_uring_enter};
+    static const unsigned writes[] = {SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_fdatasync,
+                                      SYS_fsync, SYS_fallocate, SYS_io_uring_enter};
+    const unsigned *calls = hardship.is_reading ? reads : writes;
+    unsigned count = hardship.is_reading ? sizeof reads / sizeof *reads
+                                         : sizeof writes / sizeof *writes;
+    struct sock_filter code[16] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
+    struct sock_fprog program = {.len = count + 3, .filter = code};
+    for (unsigned n = 0; n < count; n++)
+        code[n + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[n],
+                                                   count - n, 0);
+    code[count + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    code[count + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        perror("seccomp");
+        _exit(5);
+    }
 }
 
 static int run(sqlite3 *db, const char *sql)
@@ -161,6 +242,8 @@ static int use(const char *path)
     alarm(SECONDS_MAX);
     if (sqlite3_open_v2(path, &db, 2, NULL) == OK) {
         for (size_t n = 0; n < sizeof USES / sizeof *USES; n++) {
+            if ((long)n == hardship.statement)
+                fail();
             bad |= run(db, USES[n]);
             if (n == 16)
                 bad |= use_blob(db);
@@ -214,29 +297,129 @@ static int make(const char *folder)
     return bad;
 }
 
+// In a process of its own. Names what it does wrong.
+static int apart(int (*work)(const char *), const char *path)
+{
+    int status = 0;
+    pid_t child;
+    fflush(stdout);
+    child = fork();
+    if (child == 0)
+        exit(work(path));
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        exit(2);
+    if (status != 0)
+        printf("%s: %s %d\n", path, WIFSIGNALED(status) ? "signal" : "exit code",
+               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return status != 0;
+}
+
+static int show(void *context, int columns, char **values, char **names)
+{
+    (void)context;
+    (void)columns;
+    (void)names;
+    if (strcmp(values[0], "ok") == 0)
+        return 0;
+    printf("not sound: %s\n", values[0]);
+    return 1;
+}
+
+static int sound(const char *path)
+{
+    sqlite3 *db = NULL;
+    int bad = sqlite3_open_v2(path, &db, 2, NULL) != OK;
+    bad |= sqlite3_exec(db, "PRAGMA integrity_check", show, NULL, NULL) != OK;
+    bad |= sqlite3_exec(db, "DELETE FROM sqlite_sequence", NULL, NULL, NULL) != OK;
+    if (bad)
+        printf("%s: %s\n", path, sqlite3_errmsg(db));
+    sqlite3_close(db);
+    return bad;
+}
+
+static int use_starved(const char *path)
+{
+    int bad;
+    starve();
+    bad = use(path);
+    return bad;
+}
+
+static void copy(const char *from, const char *to)
+{
+    static char bytes[1 << 16];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    size_t length;
+    while (in && out && (length = fread(bytes, 1, sizeof bytes, in)) > 0)
+        fwrite(bytes, 1, length, out);
+    if (!in || !out || fclose(in) != 0 || fclose(out) != 0)
+        exit(2);
+}
+
+// A turn with a copy.
+static int turn(int (*work)(const char *), const char *path)
+{
+    char name[4096];
+    int bad;
+    snprintf(name, sizeof name, "%s.copy", path);
+    copy(path, name);
+    bad = apart(work, name);
+    hardship.failing = 0;
+    hardship.statement = -1;
+    bad |= apart(sound, name);
+    unlink(name);
+    return bad;
+}
+
+static int starve_all(const char *path)
+{
+    int bad = 0;
+    // Some of the first ones, where a database is opened, and fewer later on.
+    for (long n = 1; n < 30000; n += 1 + n / 12) {
+        for (int is_for_ever = 0; is_for_ever < 2; is_for_ever++) {
+            hardship.failing = n;
+            hardship.is_for_ever = is_for_ever;
+            if (turn(use_starved, path)) {
+                printf("allocation %ld%s\n", n, is_for_ever ? " and all behind it" : "");
+                bad = 1;
+            }
+        }
+    }
+    return bad;
+}
+
+static int fail_all(const char *path)
+{
+    int bad = 0;
+    for (long n = 0; n < (long)(sizeof USES / sizeof *USES); n++) {
+        for (int is_reading = 0; is_reading < 2; is_reading++) {
+            hardship.statement = n;
+            hardship.is_reading = is_reading;
+            if (turn(use, path)) {
+                printf("no %s from statement %ld on: %s\n", is_reading ? "reads" : "writes", n,
+                       USES[n]);
+                bad = 1;
+            }
+        }
+    }
+    return bad;
+}
+
 int main(int count, char **arguments)
 {
+    int (*work)(const char *) = NULL;
     int bad = 0;
     if (count == 3 && strcmp(arguments[1], "make") == 0)
         return make(arguments[2]);
-    if (count < 3 || strcmp(arguments[1], "use") != 0) {
-        fprintf(stderr, "use: exercise make FOLDER | exercise use FILE…\n");
+    if (count >= 3 && strcmp(arguments[1], "starve") == 0)
+        work = starve_all;
+    if (count >= 3 && strcmp(arguments[1], "fail") == 0)
+        work = fail_all;
+    if (work == NULL && (count < 3 || strcmp(arguments[1], "use") != 0)) {
+        fprintf(stderr, "use: exercise make FOLDER | exercise use|starve|fail FILE…\n");
         return 2;
     }
-    for (int n = 2; n < count; n++) {
-        int status = 0;
-        pid_t child;
-        fflush(stdout);
-        child = fork();
-        if (child == 0)
-            exit(use(arguments[n]));
-        if (child < 0 || waitpid(child, &status, 0) != child)
-            return 2;
-        if (status != 0) {
-            printf("%s: %s %d\n", arguments[n], WIFSIGNALED(status) ? "signal" : "exit code",
-                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-            bad = 1;
-        }
-    }
+    for (int n = 2; n < count; n++)
+        bad |= work ? work(arguments[n]) : apart(use, arguments[n]);
     return bad;
 }

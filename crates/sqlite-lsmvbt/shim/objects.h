@@ -79,6 +79,7 @@ struct MvBtree {
   MvPager *pPager;
   oneflush_mvbt_db *engine; /* Null: it is new, and nobody has asked for it yet */
   int vfsFlags;             /* That it was opened with */
+  int nCache;               /* PRAGMA cache_size: pages, or KiB if it is less than 0 */
   u32 nPage;                /* Bytes of a page */
   oneflush_mvbt_txn *txn;   /* What inTrans says. Null: it has ended by a failure */
   oneflush_mvbt_txn *pinned;  /* That of PRAGMA oneflush_snapshot. Null: it reads the newest */

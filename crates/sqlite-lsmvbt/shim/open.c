@@ -7,9 +7,6 @@
 #include <unistd.h>
 #include <errno.h>
 
-/* The engine reads past the cache of the system: what is not here is read from the disk. */
-#define MV_CACHE_BYTES (64<<20)
-
 static void mvFreeRow(MvRow *pRow){
   sqlite3_free(pRow->a);
   memset(pRow, 0, sizeof(*pRow));
@@ -170,7 +167,6 @@ static int mvStart(MvBtree *p){
     if( rc!=SQLITE_OK ) return rc;
   }
   (void)oneflush_mvbt_options_default(&options);
-  options.cache_bytes = MV_CACHE_BYTES;
   options.read_only = (p->vfsFlags & SQLITE_OPEN_READONLY)!=0 || access(zPath, W_OK)!=0;
   p->isReadOnly = options.read_only;
   p->isFresh = isFresh;
@@ -180,6 +176,7 @@ static int mvStart(MvBtree *p){
     return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
   }
   (void)oneflush_mvbt_page_bytes(p->engine, &p->nPage);
+  (void)oneflush_mvbt_set_cache_bytes(p->engine, mvCacheBytes(p));
   return SQLITE_OK;
 }
 

@@ -665,6 +665,16 @@ def stats_and_retain(folder):
     db.execute("DROP TABLE t")
     assert answer("oneflush_stats")["pages"]["freed"] > after["pages"]["freed"]
     fails(sqlite3.OperationalError, "takes no value", db.execute, "PRAGMA oneflush_stats=1")
+    # The cache has as many pages as it is told.
+    db.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
+    db.executemany("INSERT INTO t VALUES(?, zeroblob(1500))", [(n,) for n in range(400)])
+    read = lambda: (rows(db, "SELECT sum(length(b)) FROM t"), answer("oneflush_stats")["files"]["main"]["reads"])[1]
+    for size, is_kept in ("-2000", True), ("64", False), ("-100", False), ("1000", True), ("64", False), ("-4000", True):
+        db.execute(f"PRAGMA cache_size={size}")
+        read()
+        before_scan = read()
+        assert (read() == before_scan) == is_kept, size
+    db.execute("DROP TABLE t")
     fails(sqlite3.OperationalError, "oneflush_snapshot", db.execute, "PRAGMA oneflush_none")
     # What is kept.
     assert one(db, "PRAGMA oneflush_retain") == "off"
