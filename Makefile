@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build sqlite-lsmvbt engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
+.PHONY: build sqlite-lsmvbt oneflush-sqlite3 engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -36,6 +36,17 @@ sqlite-lsmvbt:
 	cargo rustc --release --locked -p oneflush-mvbt-c --crate-type staticlib
 	cargo build --release --locked -p oneflush-sqlite-lsmvbt
 	$(RELEASE)/oneflush-link-sqlite3 $(RELEASE)/liboneflush_mvbt_c.a $(RELEASE)
+
+## oneflush-sqlite3: target/release/oneflush-sqlite3, SQLite's shell of Debian's source package with both B-trees, and its test
+oneflush-sqlite3:
+	cargo fetch --quiet --locked
+	mkdir -p build/shell
+	export ONEFLUSH_SQLITE_AMALGAMATION=$$(suite/amalgamation) && test -n "$$ONEFLUSH_SQLITE_AMALGAMATION" && \
+		cargo build --release --locked -p oneflush-mvbt-c -p oneflush-sqlite-lsmvbt
+	$(RELEASE)/oneflush-link-sqlite3 $(RELEASE)/liboneflush_mvbt.a build/shell
+	install -m 755 build/shell/oneflush-sqlite3 $(RELEASE)/oneflush-sqlite3
+	rm -rf build/shell/data && mkdir build/shell/data
+	python3 crates/sqlite-lsmvbt/tests/shell.py $(RELEASE)/oneflush-sqlite3 build/shell/data
 
 ## packages: what is published, for four platforms, in dist (`packages/make --help`)
 packages:

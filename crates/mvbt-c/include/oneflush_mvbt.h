@@ -168,6 +168,18 @@ typedef struct {
     size_t copied;
 } oneflush_mvbt_cell;
 
+// A cell at or behind a cursor.
+typedef struct {
+    // In an integer tree. In a record tree it is 0.
+    int64_t key;
+    // How many bytes the payload has, or the record.
+    uint64_t length;
+    // Its first bytes, those that stand beside the key, and how many they are. 32 bytes behind
+    // them may be read.
+    const uint8_t *local;
+    size_t local_length;
+} oneflush_mvbt_cell_ahead;
+
 // Compares two records. Less than 0: `a` comes before `b`. 0: they are equal. More than 0: `a`
 // comes behind `b`. Otherwise as oneflush_mvbt_compare.
 typedef int (*oneflush_mvbt_order)(void *context,
@@ -199,6 +211,31 @@ typedef struct {
     // How many marks there are: those since `from`, and the one that has its time.
     size_t marks;
 } oneflush_mvbt_history;
+
+// Counts since this handle was opened, and the state of the file.
+typedef struct {
+    // Transactions that have changed something.
+    uint64_t commits;
+    // Pages that were split, also by transactions that were rolled back.
+    uint64_t splits;
+    // Pages that the newest version does not reach any more.
+    uint64_t freed;
+    uint64_t pages_written;
+    // Pages read from the file.
+    uint64_t pages_read;
+    // Anchors and commit blocks, of 4,096 bytes each.
+    uint64_t blocks_written;
+    // Flushes, and durable writes of one page.
+    uint64_t flushes;
+    // Pages that the database has, used and free.
+    uint64_t pages;
+    // Those of them that the file lists as free, or as kept for older versions.
+    uint64_t free_pages;
+    // The oldest version that can be read.
+    uint64_t from;
+    // The newest one.
+    uint64_t to;
+} oneflush_mvbt_statistics;
 
 #ifdef __cplusplus
 extern "C" {
@@ -251,6 +288,9 @@ oneflush_mvbt_code oneflush_mvbt_pages_max(const oneflush_mvbt_db *db, uint64_t 
 oneflush_mvbt_code oneflush_mvbt_set_pages_max(const oneflush_mvbt_db *db,
                                                uint64_t pages,
                                                uint64_t *set);
+
+// Sets how much memory pages that were read may have, for this handle: 64 pages at least.
+oneflush_mvbt_code oneflush_mvbt_set_cache_bytes(const oneflush_mvbt_db *db, uint64_t bytes);
 
 // Looks at every page of the last committed version. `fault` may be null. ONEFLUSH_MVBT_OK says
 // that the check is done: `report->faults` counts what it has found. Waits for who writes, and
@@ -436,6 +476,28 @@ oneflush_mvbt_code oneflush_mvbt_cursor_cell(const oneflush_mvbt_cursor *cursor,
                                              uint8_t *buffer,
                                              size_t capacity);
 
+// The cell on which the cursor stands and some of those behind it, without a copy where that can
+// be. The cursor stays: oneflush_mvbt_cursor_advance() moves it over them. `count` gets how many
+// there are, at least 1 and at most `capacity`. They stay until the cursor moves or is closed, or
+// this is called again. ONEFLUSH_MVBT_MISUSE: the cursor stands on no cell, or `capacity` is 0.
+oneflush_mvbt_code oneflush_mvbt_cursor_cells(const oneflush_mvbt_cursor *cursor,
+                                              oneflush_mvbt_cell_ahead *cells,
+                                              size_t capacity,
+                                              size_t *count);
+
+// Goes forward over so many cells of those that oneflush_mvbt_cursor_cells() has listed, as by
+// oneflush_mvbt_cursor_next(). 0: it stays. ONEFLUSH_MVBT_MISUSE: its page has not so many.
+oneflush_mvbt_code oneflush_mvbt_cursor_advance(oneflush_mvbt_cursor *cursor,
+                                                size_t cells,
+                                                bool *is_on_cell);
+
+// Goes back up to `most` cells, and no further than into one page. `moved` gets how many: 0 if the
+// cursor stands before the first cell now. oneflush_mvbt_cursor_cells() then lists those that it
+// has come by.
+oneflush_mvbt_code oneflush_mvbt_cursor_retreat(oneflush_mvbt_cursor *cursor,
+                                                size_t most,
+                                                size_t *moved);
+
 // Copies `length` bytes of the payload or record from `offset` on. ONEFLUSH_MVBT_MISUSE: it does
 // not have so many. After another failure the buffer may have been changed.
 oneflush_mvbt_code oneflush_mvbt_cursor_payload(const oneflush_mvbt_cursor *cursor,
@@ -521,6 +583,10 @@ oneflush_mvbt_code oneflush_mvbt_set_retain(oneflush_mvbt_txn *txn, uint32_t kin
 // `from` may be null; it gets the oldest version that is kept. ONEFLUSH_MVBT_SNAPSHOT_GONE: the
 // file keeps no history.
 oneflush_mvbt_code oneflush_mvbt_prune(const oneflush_mvbt_db *db, uint64_t up_to, uint64_t *from);
+
+// What was done with this handle since it was opened, and how full the file is. Reads the list of
+// free pages.
+oneflush_mvbt_code oneflush_mvbt_stats(const oneflush_mvbt_db *db, oneflush_mvbt_statistics *stats);
 
 // Begins a copy of the last committed version, in a file that must not exist. Writers go on
 // meanwhile. The copy is compact, and keeps the numbers of trees and the meta words. It has no

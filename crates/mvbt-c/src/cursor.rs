@@ -14,6 +14,8 @@ use crate::transaction::{Transaction, TransactionHandle};
 pub struct CursorHandle {
     cursor: Mutex<Cursor>,
     transaction: Arc<Mutex<Transaction>>,
+    /// Of cells that the transaction may change: what `oneflush_mvbt_cursor_cells` has answered.
+    copies: Mutex<Vec<u8>>,
     error: LastError,
 }
 
@@ -111,6 +113,7 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_open(
         Ok(CursorHandle {
             cursor: Mutex::new(made),
             transaction: Arc::clone(&txn.shared),
+            copies: Mutex::default(),
             error: LastError::default(),
         })
     };
@@ -317,6 +320,107 @@ pub unsafe extern "C" fn oneflush_mvbt_cursor_cell(
     };
     // SAFETY: by the contract of this function.
     unsafe { with_cursor(cursor, Out::Needed(cell), copy) }
+}
+
+/// So many bytes behind those of a cell may be read. They mean nothing.
+const READABLE_BEHIND: usize = 32;
+
+/// A cell at or behind a cursor.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CellAhead {
+    /// In an integer tree. In a record tree it is 0.
+    pub key: i64,
+    /// How many bytes the payload has, or the record.
+    pub length: u64,
+    /// Its first bytes, those that stand beside the key, and how many they are. 32 bytes behind
+    /// them may be read.
+    pub local: *const u8,
+    pub local_length: usize,
+}
+
+/// The cell on which the cursor stands and some of those behind it, without a copy where that can
+/// be. The cursor stays: oneflush_mvbt_cursor_advance() moves it over them. `count` gets how many
+/// there are, at least 1 and at most `capacity`. They stay until the cursor moves or is closed, or
+/// this is called again. ONEFLUSH_MVBT_MISUSE: the cursor stands on no cell, or `capacity` is 0.
+///
+/// # Safety
+/// `cursor` is null or a handle, `cells` has room for `capacity` cells, and `count` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_cells(
+    cursor: *const CursorHandle,
+    cells: *mut CellAhead,
+    capacity: usize,
+    count: *mut usize,
+) -> Code {
+    let list = |handle: &CursorHandle| {
+        if cells.is_null() || capacity == 0 {
+            return Err(misuse("there is no room for cells"));
+        }
+        let transaction = locked(&handle.transaction)?;
+        let mut copies = locked(&handle.copies)?;
+        copies.clear();
+        // The copies, and where they begin: the bytes may move until all are copied.
+        let mut copied: Vec<(usize, usize)> = Vec::new();
+        let mut found = 0;
+        locked(&handle.cursor)?.with_cells(transaction.reader()?.source(), |cell| {
+            if !cell.is_held || cell.behind < READABLE_BEHIND {
+                copied.push((found, copies.len()));
+                copies.extend_from_slice(cell.local);
+                copies.extend_from_slice(&[0; READABLE_BEHIND]);
+            }
+            let (local, local_length) = (cell.local.as_ptr(), cell.local.len());
+            let ahead = CellAhead { key: cell.key, length: cell.length, local, local_length };
+            // SAFETY: there is room for `capacity` cells, and `found` is less.
+            unsafe { cells.add(found).write(ahead) };
+            found += 1;
+            found < capacity
+        })?;
+        for (index, from) in copied {
+            // SAFETY: this cell was written a moment ago.
+            unsafe { (*cells.add(index)).local = copies[from..].as_ptr() };
+        }
+        if found == 0 { Err(misuse(NO_CELL)) } else { Ok(found) }
+    };
+    // SAFETY: by the contract of this function.
+    unsafe { call::with(cursor, Out::Needed(count), list) }
+}
+
+/// Goes forward over so many cells of those that oneflush_mvbt_cursor_cells() has listed, as by
+/// oneflush_mvbt_cursor_next(). 0: it stays. ONEFLUSH_MVBT_MISUSE: its page has not so many.
+///
+/// # Safety
+/// As oneflush_mvbt_cursor_first().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_advance(
+    cursor: *mut CursorHandle,
+    cells: usize,
+    is_on_cell: *mut bool,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe { move_it(cursor, is_on_cell, |cursor, source| cursor.advance(source, cells)) }
+}
+
+/// Goes back up to `most` cells, and no further than into one page. `moved` gets how many: 0 if the
+/// cursor stands before the first cell now. oneflush_mvbt_cursor_cells() then lists those that it
+/// has come by.
+///
+/// # Safety
+/// `cursor` is null or a handle, and `moved` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_cursor_retreat(
+    cursor: *mut CursorHandle,
+    most: usize,
+    moved: *mut usize,
+) -> Code {
+    let back = |cursor: &mut Cursor, source: &dyn Source| {
+        if most == 0 {
+            return Err(misuse("it goes back by one cell at least"));
+        }
+        Ok(cursor.retreat(source, most)?)
+    };
+    // SAFETY: by the contract of this function.
+    unsafe { with_cursor(cursor, Out::Needed(moved), back) }
 }
 
 /// Copies `length` bytes of the payload or record from `offset` on. ONEFLUSH_MVBT_MISUSE: it does

@@ -248,6 +248,23 @@ pub unsafe extern "C" fn oneflush_mvbt_set_pages_max(
     unsafe { with_database(db, Out::IfAsked(set), |database| Ok(database.set_pages_max(pages)?)) }
 }
 
+/// Sets how much memory pages that were read may have, for this handle: 64 pages at least.
+///
+/// # Safety
+/// `db` is null or a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_set_cache_bytes(
+    db: *const DatabaseHandle,
+    bytes: u64,
+) -> Code {
+    let set = |database: &Database| {
+        database.set_cache_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
+        Ok(())
+    };
+    // SAFETY: by the contract of this function.
+    unsafe { with_database(db, Out::NOTHING, set) }
+}
+
 /// Looks at every page of the last committed version. `fault` may be null. ONEFLUSH_MVBT_OK says
 /// that the check is done: `report->faults` counts what it has found. Waits for who writes, and
 /// keeps writers out meanwhile.

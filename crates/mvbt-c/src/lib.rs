@@ -14,6 +14,7 @@
 //! | comparisons and orders that the caller brings | `compare.rs` |
 //! | older versions | `history.rs` |
 //! | copies | `backup.rs` |
+//! | what was done, and how full the file is | `stats.rs` |
 
 mod backup;
 mod call;
@@ -24,5 +25,6 @@ mod database;
 mod history;
 mod make;
 pub mod place;
+mod stats;
 mod transaction;
 mod trees;

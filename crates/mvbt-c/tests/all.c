@@ -381,6 +381,72 @@ static void at_a_cursor(oneflush_mvbt_db *db)
 }
 
 // The same in a record tree, whose order the program has.
+// Cells are listed where they stand, and a cursor goes over them both ways.
+static void cells_ahead(oneflush_mvbt_db *db)
+{
+    oneflush_mvbt_cell_ahead cells[16];
+    oneflush_mvbt_cursor *cursor;
+    oneflush_mvbt_txn *txn = begin(db);
+    static uint8_t payload[3000];
+    uint32_t tree;
+    size_t count;
+    int64_t key;
+    bool is_on_cell;
+
+    OK(oneflush_mvbt_tree_create(txn, false, &tree));
+    for (int n = 0; n < 100; n++) {
+        memset(payload, n, sizeof payload);
+        OK(oneflush_mvbt_insert_integer(txn, tree, n, payload, n == 50 ? 3000 : n, NULL));
+    }
+    // First as the transaction has made them, and then as they are in the file.
+    for (int turn = 0; turn < 2; turn++) {
+        int last = -1;
+        OK(oneflush_mvbt_cursor_open(txn, tree, &cursor));
+        CHECK(oneflush_mvbt_cursor_cells(cursor, cells, 16, &count) == ONEFLUSH_MVBT_MISUSE);
+        CHECK(oneflush_mvbt_cursor_advance(cursor, 1, NULL) == ONEFLUSH_MVBT_MISUSE);
+        OK(oneflush_mvbt_cursor_first(cursor, &is_on_cell));
+        CHECK(oneflush_mvbt_cursor_cells(cursor, cells, 0, &count) == ONEFLUSH_MVBT_MISUSE);
+        CHECK(oneflush_mvbt_cursor_cells(cursor, NULL, 16, &count) == ONEFLUSH_MVBT_MISUSE);
+        CHECK(oneflush_mvbt_cursor_advance(cursor, 100000, NULL) == ONEFLUSH_MVBT_MISUSE);
+        while (is_on_cell) {
+            OK(oneflush_mvbt_cursor_cells(cursor, cells, 16, &count));
+            CHECK(count >= 1 && count <= 16);
+            for (size_t n = 0; n < count; n++) {
+                uint64_t length = ++last == 50 ? 3000 : (uint64_t)last;
+                CHECK(cells[n].key == last && cells[n].length == length);
+                CHECK(cells[n].local_length == length || last == 50);
+                for (size_t at = 0; at < cells[n].local_length; at++)
+                    CHECK(cells[n].local[at] == last);
+                CHECK(cells[n].local[cells[n].local_length + 31] < 256);
+            }
+            OK(oneflush_mvbt_cursor_advance(cursor, 0, NULL));
+            OK(oneflush_mvbt_cursor_key(cursor, &key));
+            CHECK(key == cells[0].key);
+            OK(oneflush_mvbt_cursor_advance(cursor, count, &is_on_cell));
+        }
+        CHECK(last == 99);
+        OK(oneflush_mvbt_cursor_last(cursor, NULL));
+        CHECK(oneflush_mvbt_cursor_retreat(cursor, 0, &count) == ONEFLUSH_MVBT_MISUSE);
+        for (;;) {
+            OK(oneflush_mvbt_cursor_retreat(cursor, 7, &count));
+            if (count == 0)
+                break;
+            CHECK(count <= 7);
+            last -= (int)count;
+            OK(oneflush_mvbt_cursor_key(cursor, &key));
+            CHECK(key == last);
+        }
+        CHECK(last == 0);
+        oneflush_mvbt_cursor_close(cursor);
+        if (turn == 0) {
+            OK(oneflush_mvbt_commit(txn, NULL));
+            oneflush_mvbt_txn_close(txn);
+            OK(oneflush_mvbt_begin_read(db, &txn));
+        }
+    }
+    oneflush_mvbt_txn_close(txn);
+}
+
 static void in_your_order(oneflush_mvbt_db *db)
 {
     static const char *const words[] = {"pear", "apple", "fig"};
@@ -609,6 +675,7 @@ static void older_versions(const char *path)
     oneflush_mvbt_db *db;
     oneflush_mvbt_txn *txn;
     oneflush_mvbt_history history;
+    oneflush_mvbt_statistics stats;
     oneflush_mvbt_mark marks[8];
     uint64_t versions[5], from, cells, version;
     uint32_t tree;
@@ -665,6 +732,12 @@ static void older_versions(const char *path)
         CHECK(cells == 5);
         oneflush_mvbt_txn_close(txn);
     }
+
+    OK(oneflush_mvbt_stats(db, &stats));
+    CHECK(stats.commits == 6 && stats.pages > 2 && stats.free_pages <= stats.pages);
+    CHECK(stats.from == history.from && stats.to == history.to && stats.flushes >= 6);
+    CHECK(oneflush_mvbt_stats(db, NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_set_cache_bytes(db, 1 << 20));
 
     OK(oneflush_mvbt_prune(db, versions[3], &from));
     CHECK(from == versions[3]);
@@ -769,6 +842,7 @@ int main(int count, char **arguments)
     records(db);
     threads(db, tree);
     at_a_cursor(db);
+    cells_ahead(db);
     in_your_order(db);
     in_two_steps(db, tree);
     limits(db, tree);

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::RwLock;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -28,16 +28,28 @@ struct Shard {
     changes: u64,
 }
 
+fn in_a_shard(pages_max: usize) -> usize {
+    pages_max.div_ceil(SHARDS).max(4)
+}
+
 pub struct Cache {
     shards: [RwLock<Shard>; SHARDS],
-    pages_a_shard: usize,
+    pages_a_shard: AtomicUsize,
 }
 
 impl Cache {
     pub fn new(pages_max: usize) -> Cache {
         Cache {
             shards: std::array::from_fn(|_| RwLock::default()),
-            pages_a_shard: pages_max.div_ceil(SHARDS).max(4),
+            pages_a_shard: AtomicUsize::new(in_a_shard(pages_max)),
+        }
+    }
+
+    /// From now on it has no more pages than this.
+    pub fn set_pages_max(&self, pages_max: usize) {
+        self.pages_a_shard.store(in_a_shard(pages_max), Relaxed);
+        for shard in &self.shards {
+            shard.write().shrink(in_a_shard(pages_max));
         }
     }
 
@@ -58,7 +70,7 @@ impl Cache {
     pub fn put(&self, image: Arc<Image>) {
         let mut shard = self.shard(image.no).write();
         shard.changes += 1;
-        shard.put(self.pages_a_shard, image);
+        shard.put(self.pages_a_shard.load(Relaxed), image);
     }
 
     /// To be asked for before a page is read from the file, and given with it.
@@ -71,7 +83,7 @@ impl Cache {
     pub fn put_read(&self, image: Arc<Image>, changes: u64) {
         let mut shard = self.shard(image.no).write();
         if shard.changes == changes {
-            shard.put(self.pages_a_shard, image);
+            shard.put(self.pages_a_shard.load(Relaxed), image);
         }
     }
 
@@ -99,6 +111,13 @@ impl Shard {
         if self.entries.insert(no, entry).is_none() {
             self.make_room(pages_max, no);
         }
+    }
+
+    fn shrink(&mut self, pages_max: usize) {
+        for no in self.clock.drain(pages_max.min(self.clock.len())..) {
+            self.entries.remove(&no);
+        }
+        self.hand = 0;
     }
 
     /// Puts a new page into the clock, in the place of one that goes.

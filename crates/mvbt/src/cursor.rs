@@ -1,9 +1,10 @@
-//! A place in a tree. It holds no page: each step reads what it needs. After a change of its tree a
+//! A place in a tree. It has the pages of its way at hand (`near.rs`). After a change of its tree a
 //! cursor says so, and has to seek again, or to be restored (`restore.rs`).
 
+use crate::near::{Beside, Near};
 use crate::payload::{self, Walk};
 use crate::restore::{Key, Restored};
-use crate::search::{self, Probe, Source, Step, TreeRef};
+use crate::search::{self, PageRef, Probe, Source, Step, TreeRef};
 use crate::{Error, PageNo, Result};
 
 /// A place in a tree: on a cell, or on none. Each call gets the source for which it was made.
@@ -24,6 +25,24 @@ pub struct Cursor {
     leaves: i64,
     /// So many can be there.
     leaves_max: u64,
+    /// None: nothing is at hand.
+    near: Option<Box<Near>>,
+}
+
+/// A cell at or behind a cursor, in its leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct CellAhead<'a> {
+    /// In a record tree it is 0.
+    pub key: i64,
+    /// Of the payload or record, in bytes.
+    pub length: u64,
+    /// Those of its bytes that stand in the leaf.
+    pub local: &'a [u8],
+    /// So many bytes of the page stand behind them.
+    pub behind: usize,
+    /// The cursor keeps the leaf until it is moved, so the bytes stay where they are until then.
+    /// False: the transaction has made the page, and may change it.
+    pub is_held: bool,
 }
 
 impl Cursor {
@@ -38,7 +57,20 @@ impl Cursor {
             walk: Walk::default(),
             leaves: 0,
             leaves_max: 0,
+            near: None,
         }
+    }
+
+    /// Runs a move with the pages that are at hand.
+    fn beside<T>(
+        &mut self,
+        source: &dyn Source,
+        go: impl FnOnce(&mut Cursor, &dyn Source) -> Result<T>,
+    ) -> Result<T> {
+        let mut near = self.near.take().unwrap_or_default();
+        let done = go(self, &Beside::new(source, &mut near));
+        self.near = Some(near);
+        done
     }
 
     /// The tree, with the root that it had when the cursor was placed.
@@ -54,9 +86,11 @@ impl Cursor {
     /// Goes to the first cell that is not less. True: it is what is sought.
     pub fn seek(&mut self, source: &dyn Source, probe: Probe<'_>) -> Result<bool> {
         self.leave(source)?;
-        let is_found = search::descend(source, &self.tree, probe, &mut self.path)?;
-        self.settle_forward(source)?;
-        Ok(is_found)
+        self.beside(source, |cursor, source| {
+            let is_found = search::descend(source, &cursor.tree, probe, &mut cursor.path)?;
+            cursor.settle_forward(source)?;
+            Ok(is_found)
+        })
     }
 
     /// To the first cell, if there is one.
@@ -67,7 +101,9 @@ impl Cursor {
     /// To the last cell, if there is one.
     pub fn last(&mut self, source: &dyn Source) -> Result<()> {
         self.leave(source)?;
-        search::descend(source, &self.tree, Probe::Last, &mut self.path)?;
+        self.beside(source, |cursor, source| {
+            search::descend(source, &cursor.tree, Probe::Last, &mut cursor.path)
+        })?;
         self.is_on_cell = true;
         self.previous(source)
     }
@@ -78,6 +114,7 @@ impl Cursor {
         self.leaves = 0;
         self.stay();
         if !self.is_current(source) {
+            self.near = None;
             // Its root may have moved.
             self.tree = source.tree(&self.tree)?;
             self.changes = source.changes(self.tree.id);
@@ -101,9 +138,26 @@ impl Cursor {
         }
         if let Some(step) = self.path.last_mut().filter(|_| self.is_on_cell) {
             step.index += 1;
-            self.settle_forward(source)?;
+            self.beside(source, Cursor::settle_forward)?;
         }
         Ok(())
+    }
+
+    /// The same so many times. `Misuse`: its leaf has not so many cells from this one on.
+    pub fn advance(&mut self, source: &dyn Source, cells: usize) -> Result<()> {
+        let Some(before) = cells.checked_sub(1) else { return Ok(()) };
+        if self.stands == Restored::Next {
+            self.next(source)?;
+            return self.advance(source, before);
+        }
+        const FEW: Error = Error::Misuse { what: "the leaf has not so many cells" };
+        let step = self.step(source)?.ok_or(FEW)?;
+        let length = self.beside(source, |_, source| Ok(source.page(step.no)?.view()?.len()))?;
+        match self.path.last_mut() {
+            Some(last) if before < length.saturating_sub(step.index) => last.index += before,
+            _ => return Err(FEW),
+        }
+        self.next(source)
     }
 
     /// To the cell before. Before the first one the cursor stands on no cell.
@@ -113,6 +167,27 @@ impl Cursor {
         if is_there {
             return Ok(());
         }
+        self.beside(source, Cursor::go_back)
+    }
+
+    /// The same up to so many times, and no further than into one leaf. Answers how often. 0: the
+    /// cursor stands on no cell.
+    pub fn retreat(&mut self, source: &dyn Source, most: usize) -> Result<usize> {
+        if most == 0 {
+            return Ok(0);
+        }
+        self.previous(source)?;
+        match self.path.last_mut().filter(|_| self.is_on_cell) {
+            Some(step) => {
+                let more = step.index.min(most - 1);
+                step.index -= more;
+                Ok(1 + more)
+            }
+            None => Ok(0),
+        }
+    }
+
+    fn go_back(&mut self, source: &dyn Source) -> Result<()> {
         self.is_on_cell = false;
         while let Some(step) = self.path.last_mut() {
             if step.index > 0 {
@@ -251,6 +326,30 @@ impl Cursor {
         let view = page.view()?;
         let cell = view.cell(step.index);
         Ok(Some(call(cell.key, cell.content.length, cell.content.local)))
+    }
+
+    /// Calls with the cell on which the cursor stands, and with those behind it in its leaf, until
+    /// an answer is false. The cursor stays. On no cell it calls with none.
+    pub fn with_cells(
+        &mut self,
+        source: &dyn Source,
+        mut call: impl FnMut(CellAhead<'_>) -> bool,
+    ) -> Result<()> {
+        let Some(step) = self.step(source)? else { return Ok(()) };
+        self.beside(source, |_, source| {
+            let page = source.page(step.no)?;
+            let is_held = !matches!(page, PageRef::Draft(_));
+            let view = page.view()?;
+            for index in step.index..view.len() {
+                let (key, content) = view.leaf_cell(index);
+                let (length, local) = (content.length, content.local);
+                let behind = view.bytes_behind(local);
+                if !call(CellAhead { key, length, local, behind, is_held }) {
+                    break;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Fills the buffer with the payload's bytes from `offset` on. The cursor notes the overflow

@@ -174,6 +174,11 @@ impl Database {
         self.shared.is_as_made
     }
 
+    /// Sets how much memory pages that were read may have, for this opening: 64 pages at least.
+    pub fn set_cache_bytes(&self, bytes: usize) {
+        self.shared.store.set_cache_bytes(bytes);
+    }
+
     /// Of each page, in bytes.
     pub fn page_bytes(&self) -> usize {
         self.shared.store.page_bytes

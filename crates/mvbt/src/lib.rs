@@ -17,7 +17,7 @@
 //! |---|---|
 //! | the bytes of a page, and which of its two directories counts | `page/` |
 //! | what a transaction changes, and how it is committed | `work/` |
-//! | a place in a tree, also after a change | `cursor.rs`, `restore.rs` |
+//! | a place in a tree, also after a change | `cursor.rs`, `near.rs`, `restore.rs` |
 //! | what a transaction may do | `transaction.rs` |
 //! | what it ends with | `prepared.rs`, `writer.rs` |
 //! | who may write now | `writer_lock.rs` |
@@ -27,6 +27,7 @@
 //! | what processes share | `commons/` |
 //! | a copy of a snapshot in a new file | `backup.rs`, `load.rs` |
 //! | whether a database is sound | `check.rs` |
+//! | what was done, and how full the file is | `stats.rs` |
 //! | what the bytes of a file say | `inspect.rs` |
 
 mod anchor;
@@ -50,6 +51,7 @@ mod load;
 pub mod mutant;
 #[cfg(not(feature = "mutants"))]
 mod mutant;
+mod near;
 mod opening;
 mod options;
 mod page;
@@ -65,6 +67,7 @@ mod ring;
 mod scrub;
 mod search;
 mod shared;
+mod stats;
 mod store;
 mod transaction;
 mod voids;
@@ -76,7 +79,7 @@ pub use backup::Backup;
 pub use check::{Order, Report};
 #[doc(hidden)]
 pub use commons::memory::Memory;
-pub use cursor::Cursor;
+pub use cursor::{CellAhead, Cursor};
 pub use db::Database;
 pub use error::{Error, Result};
 pub use history::{History, Mark, Retain};
@@ -90,6 +93,7 @@ pub use restore::Restored;
 #[doc(hidden)]
 pub use search::PageRef;
 pub use search::{Probe, Source, TreeRef};
+pub use stats::Stats;
 pub use store::Counters;
 pub use transaction::WriteTransaction;
 pub use work::META_WORDS;

@@ -2,6 +2,7 @@
 //! B-tree: `sqlite3BtreeCommitPhaseOne` and `sqlite3BtreeCommitPhaseTwo`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::read::ReadTransaction;
 use crate::work::{Pool, Written};
@@ -52,6 +53,9 @@ impl Prepared {
         if is_nothing {
             shared.board.end_writing();
         } else {
+            let counters = &shared.store.counters;
+            counters.commits.fetch_add(1, Relaxed);
+            counters.freed.fetch_add(freed, Relaxed);
             writer.garbage.note(version, freed);
             shared.publish(version, &changed, used_ring);
         }

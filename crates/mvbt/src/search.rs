@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::page::cell::{Cell, Content};
+use crate::page::cell::Content;
 use crate::page::draft::Draft;
 use crate::page::image::{Image, View};
 use crate::{Error, PageNo, Result, TreeId, Version, payload};
@@ -91,16 +91,6 @@ pub struct Step {
     pub index: usize,
 }
 
-/// Ordering of a cell beside what is sought.
-fn compare(source: &dyn Source, cell: &Cell<'_>, probe: Probe<'_>) -> Result<Ordering> {
-    Ok(match probe {
-        Probe::Integer(key) => cell.key.cmp(&key),
-        Probe::Record(compare) => with_content(source, cell.content, compare)?,
-        Probe::First => Ordering::Greater,
-        Probe::Last => Ordering::Less,
-    })
-}
-
 /// Calls with all of a content, which is read if it is long.
 pub fn with_content<R>(
     source: &dyn Source,
@@ -126,7 +116,9 @@ fn find(
         let middle = low + (high - low) / 2;
         let order = match probe {
             Probe::Integer(key) => view.integer_key(middle).cmp(&key),
-            _ => compare(source, &view.cell(middle), probe)?,
+            Probe::Record(compare) => with_content(source, view.record(middle), compare)?,
+            Probe::First => Ordering::Greater,
+            Probe::Last => Ordering::Less,
         };
         match order {
             Ordering::Less => low = middle + 1,

@@ -35,9 +35,15 @@ struct Run<'a> {
     pages: Vec<&'a [u8]>,
 }
 
-/// What was written, for measurements and tests.
+/// What was done since the file was opened, for measurements and tests.
 #[derive(Debug, Default)]
 pub struct Counters {
+    /// Transactions that have changed something.
+    pub commits: AtomicU64,
+    /// Pages whose cells went to two or more, also by transactions that were rolled back.
+    pub splits: AtomicU64,
+    /// Pages that the newest version does not reach any more.
+    pub freed: AtomicU64,
     /// Pages written.
     pub pages: AtomicU64,
     /// Anchors and commit blocks written.
@@ -140,6 +146,11 @@ impl Store {
 
     pub fn set_pages_max(&self, pages: u64) {
         self.pages_max.store(pages, Relaxed);
+    }
+
+    /// Memory for pages that were read.
+    pub fn set_cache_bytes(&self, bytes: usize) {
+        self.cache.set_pages_max(bytes / self.page_bytes);
     }
 
     /// How many pages the file has room for.

@@ -186,6 +186,7 @@ SQLITE_PRIVATE int mvBtreeDelete(BtCursor *pOld, u8 flags){
       pCur->key = n;
     }
   }
+  if( rc==SQLITE_OK ) rc = mvCatchUp(pCur);
   if( rc!=SQLITE_OK ) return rc;
   rc = mvCursorRc(pCur, oneflush_mvbt_cursor_delete(pCur->place, mvOrder, pCur));
   mvForget(pCur);

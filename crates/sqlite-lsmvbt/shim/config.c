@@ -3,6 +3,9 @@
 ** effect here, and says so where SQLite asks.
 */
 
+/* The engine reads past the cache of the system: what is not here is read from the disk. */
+#define MV_CACHE_BYTES (64<<20)
+
 static MvPager *mvPager(const Pager *pPager){
   return (MvPager*)pPager;
 }
@@ -157,8 +160,17 @@ SQLITE_PRIVATE void mvPagerCacheStat(Pager *pPager, int eStat, int reset, int *p
   (void)pPager; (void)eStat; (void)reset; (void)pnVal;
 }
 
+/* SQLite sets its default for every database, and it is little for an engine that reads past the
+** cache of the system: then the connection has MV_CACHE_BYTES. */
+static u64 mvCacheBytes(MvBtree *p){
+  i64 n = p->nCache;
+  if( n==0 || n==SQLITE_DEFAULT_CACHE_SIZE ) return MV_CACHE_BYTES;
+  return n<0 ? (u64)-n*1024 : (u64)n*p->nPage;
+}
 SQLITE_PRIVATE int mvBtreeSetCacheSize(Btree *pBtree, int mxPage){
-  (void)pBtree; (void)mxPage;
+  MvBtree *p = (MvBtree*)pBtree;
+  p->nCache = mxPage;
+  if( p->engine ) (void)oneflush_mvbt_set_cache_bytes(p->engine, mvCacheBytes(p));
   return SQLITE_OK;
 }
 SQLITE_PRIVATE int mvBtreeSetSpillSize(Btree *pBtree, int mxPage){
@@ -224,7 +236,8 @@ SQLITE_PRIVATE int mvBtreeIncrVacuum(Btree *pBtree){
   return SQLITE_DONE;
 }
 SQLITE_PRIVATE int mvBtreeIsReadonly(Btree *pBtree){
-  return ((MvBtree*)pBtree)->isReadOnly;
+  MvBtree *p = (MvBtree*)pBtree;
+  return p->isReadOnly || p->pinned!=0;
 }
 SQLITE_PRIVATE int mvBtreeIsInBackup(Btree *pBtree){
   return pBtree->nBackup!=0;

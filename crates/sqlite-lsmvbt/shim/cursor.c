@@ -17,11 +17,32 @@ static int mvReadAll(MvCursor*, u8**, int*);
 static void mvForget(MvCursor *pCur){
   pCur->hasCell = 0;
   pCur->hasKey = 0;
+  pCur->nAhead = 0;
 }
 
-static void mvClosePlace(MvCursor *pCur){
-  oneflush_mvbt_cursor_close(pCur->place);
+/* A statement may have a column at hand that it has not read yet, where a function of the program
+** ends the transaction meanwhile. So the cell stays until the cursor is used again. */
+static void mvLeavePlace(MvCursor *pCur){
+  if( pCur->place==0 ) return;
+  oneflush_mvbt_cursor_close(pCur->left);
+  pCur->left = pCur->place;
   pCur->place = 0;
+}
+
+/* The cursor of the engine goes to where this one stands. What is at hand stays. */
+static int mvCatchUp(MvCursor *pCur){
+  int n = pCur->iAhead-pCur->iPlace;
+  size_t nMoved = (size_t)-n;
+  int rc;
+  if( pCur->nAhead==0 || n==0 ) return SQLITE_OK;
+  if( n>0 ){
+    rc = mvCursorRc(pCur, oneflush_mvbt_cursor_advance(pCur->place, (size_t)n, 0));
+  }else{
+    rc = mvCursorRc(pCur, oneflush_mvbt_cursor_retreat(pCur->place, (size_t)-n, &nMoved));
+  }
+  if( rc==SQLITE_OK && n<0 && nMoved!=(size_t)-n ) rc = SQLITE_INTERNAL;
+  if( rc==SQLITE_OK ) pCur->iPlace = pCur->iAhead;
+  return rc;
 }
 
 static void mvFreeSaved(MvCursor *pCur){
@@ -33,6 +54,8 @@ static void mvFreeSaved(MvCursor *pCur){
 static int mvOpenPlace(MvCursor *pCur){
   MvBtree *p = pCur->p;
   if( pCur->place ) return SQLITE_OK;
+  oneflush_mvbt_cursor_close(pCur->left);
+  pCur->left = 0;
   if( p->txn==0 ) return SQLITE_ABORT;
   if( pCur->root==0 || pCur->root>=0xfffffffe ) return SQLITE_CORRUPT_BKPT;
   return mvTxnRc(p, oneflush_mvbt_cursor_open(p->txn, MV_TREE(pCur->root), &pCur->place));
@@ -91,7 +114,7 @@ static void mvLeaveTransaction(MvBtree *p){
       pCur->skipNext = rc;
       mvForget(pCur);
     }
-    mvClosePlace(pCur);
+    mvLeavePlace(pCur);
   }
 }
 
@@ -147,7 +170,7 @@ static int mvBtreeCursor(Btree *pBtree, Pgno root, int wrFlag, struct KeyInfo *p
   MvBtree *p = (MvBtree*)pBtree;
   MvCursor *pCur = (MvCursor*)pNew;
   if( root<1 ) return SQLITE_CORRUPT_BKPT;
-  memset(pCur, 0, sizeof(*pCur));
+  memset(pCur, 0, offsetof(MvCursor, aAhead));
   MV_SET_STATE(pCur, CURSOR_INVALID);
   pCur->curFlags = wrFlag ? BTCF_WriteFlag : 0;
   pCur->p = p;
@@ -165,10 +188,10 @@ SQLITE_PRIVATE int mvBtreeCloseCursor(BtCursor *pOld){
   for(pp=&pCur->p->pCursor; *pp!=pCur; pp=&(*pp)->pNext){}
   *pp = pCur->pNext;
   if( pCur->p->row.pDest==pOld ) pCur->p->row.pDest = 0;
-  mvClosePlace(pCur);
+  oneflush_mvbt_cursor_close(pCur->place);
+  oneflush_mvbt_cursor_close(pCur->left);
   mvFreeSaved(pCur);
-  sqlite3_free(pCur->aBuffer);
-  memset(pCur, 0, sizeof(*pCur));
+  memset(pCur, 0, offsetof(MvCursor, aAhead));
   return SQLITE_OK;
 }
 

@@ -45,13 +45,7 @@ static int mvFileControl(sqlite3_file *pFile, int op, void *pArg){
     *(int*)pArg = inTrans==TRANS_WRITE ? RESERVED_LOCK : inTrans ? SHARED_LOCK : NO_LOCK;
     return SQLITE_OK;
   }
-  if( op==SQLITE_FCNTL_PRAGMA ){
-    char **az = (char**)pArg;
-    if( sqlite3StrICmp(az[1], "journal_mode")==0 ){
-      az[0] = sqlite3_mprintf("lsmvbt");
-      return az[0] ? SQLITE_OK : SQLITE_NOMEM_BKPT;
-    }
-  }
+  if( op==SQLITE_FCNTL_PRAGMA ) return mvPragma(((MvFile*)pFile)->p, (char**)pArg);
   return SQLITE_NOTFOUND;
 }
 static int mvFileSectorSize(sqlite3_file *pFile){

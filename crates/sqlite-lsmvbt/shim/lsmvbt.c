@@ -18,6 +18,8 @@
 ** | trees, meta words                                 | trees.c         |
 ** | integrity_check                                   | check.c         |
 ** | pragmas, limits, what is the pager's              | config.c        |
+** | the history of a file, a reader of older versions | history.c       |
+** | PRAGMA oneflush_…                                 | pragma.c        |
 ** | the file that others ask for                      | file.c          |
 ** | a copy into another database, backup and VACUUM   | copy.c backup.c |
 ** | calls that concern both engines at once           | dispatch.c      |
@@ -32,6 +34,8 @@
 #include "change.c"
 #include "trees.c"
 #include "check.c"
+#include "history.c"
+#include "pragma.c"
 #include "file.c"
 #include "config.c"
 #include "open.c"

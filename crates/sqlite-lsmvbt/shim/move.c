@@ -48,6 +48,7 @@ static int mvDepart(MvCursor *pCur){
   mvForget(pCur);
   mvFreeSaved(pCur);
   MV_SET_STATE(pCur, CURSOR_INVALID);
+  pCur->nWanted = 1;
   return mvOpenPlace(pCur);
 }
 
@@ -97,7 +98,7 @@ static int mvSeesEqual(MvCursor *pCur, MvSought *pSought){
   int rc = mvLoad(pCur);
   if( rc!=SQLITE_OK ) return rc;
   if( pCur->nLocal==pCur->nPayload ){
-    (void)pSought->xCompare((int)pCur->nLocal, pCur->aBuffer, pSought->pRecord);
+    (void)pSought->xCompare((int)pCur->nLocal, pCur->aLocal, pSought->pRecord);
   }else{
     u8 *a;
     int n;
@@ -185,41 +186,80 @@ SQLITE_PRIVATE int mvBtreeIsEmpty(BtCursor *pCur, int *pRes){
   return mvBtreeFirst(pCur, pRes);
 }
 
-/* To the next cell, or the one before: `sign` is that of a skipNext that is there already. */
-static int mvStep(
-  BtCursor *pOld,
-  oneflush_mvbt_code (*xGo)(oneflush_mvbt_cursor*, bool*),
-  int sign
-){
-  MvCursor *pCur = (MvCursor*)pOld;
-  bool isOn = 0;
+/* Before a step to the next cell (sign 1) or to the one before (-1). *pIsThere: a skipNext of this
+** sign has made it already. */
+static int mvBeforeStep(MvCursor *pCur, int sign, int *pIsThere){
   int rc;
-  if( MV_STATE(pCur)!=CURSOR_VALID ){
-    rc = mvRestore(pCur);
-    if( rc!=SQLITE_OK ) return rc;
-    if( MV_STATE(pCur)==CURSOR_INVALID ) return SQLITE_DONE;
-    if( MV_STATE(pCur)==CURSOR_SKIPNEXT ){
-      MV_SET_STATE(pCur, CURSOR_VALID);
-      if( pCur->skipNext*sign>0 ) return SQLITE_OK;
-    }
-  }
-  mvForget(pCur);
-  rc = mvCursorRc(pCur, xGo(pCur->place, &isOn));
-  if( rc!=SQLITE_OK || !isOn ){
-    MV_SET_STATE(pCur, CURSOR_INVALID);
-    return rc!=SQLITE_OK ? rc : SQLITE_DONE;
+  *pIsThere = 0;
+  if( MV_STATE(pCur)==CURSOR_VALID ) return SQLITE_OK;
+  rc = mvRestore(pCur);
+  if( rc!=SQLITE_OK ) return rc;
+  if( MV_STATE(pCur)==CURSOR_INVALID ) return SQLITE_DONE;
+  if( MV_STATE(pCur)==CURSOR_SKIPNEXT ){
+    MV_SET_STATE(pCur, CURSOR_VALID);
+    *pIsThere = pCur->skipNext*sign>0;
   }
   return SQLITE_OK;
 }
 
-SQLITE_PRIVATE int mvBtreeNext(BtCursor *pCur, int flags){
-  (void)flags;
-  return mvStep(pCur, oneflush_mvbt_cursor_next, 1);
+/* isOn: false if there was no cell. */
+static int mvAfterStep(MvCursor *pCur, int rc, int isOn){
+  mvForget(pCur);
+  pCur->nWanted = pCur->nWanted<MV_AHEAD/4 ? pCur->nWanted*4 : MV_AHEAD;
+  if( rc==SQLITE_OK && isOn ) return SQLITE_OK;
+  MV_SET_STATE(pCur, CURSOR_INVALID);
+  return rc!=SQLITE_OK ? rc : SQLITE_DONE;
 }
 
-SQLITE_PRIVATE int mvBtreePrevious(BtCursor *pCur, int flags){
+SQLITE_PRIVATE int mvBtreeNext(BtCursor *pOld, int flags){
+  MvCursor *pCur = (MvCursor*)pOld;
+  bool isOn = 0;
+  int isThere;
+  int rc;
   (void)flags;
-  return mvStep(pCur, oneflush_mvbt_cursor_previous, -1);
+  if( MV_STATE(pCur)==CURSOR_VALID && pCur->iAhead+1<pCur->nAhead ){
+    pCur->iAhead++;
+    pCur->hasCell = pCur->hasKey = 0;
+    return SQLITE_OK;
+  }
+  rc = mvBeforeStep(pCur, 1, &isThere);
+  if( rc!=SQLITE_OK || isThere ) return rc;
+  if( pCur->nAhead ){
+    int n = pCur->iAhead+1-pCur->iPlace;
+    rc = mvCursorRc(pCur, oneflush_mvbt_cursor_advance(pCur->place, n, &isOn));
+  }else{
+    rc = mvCursorRc(pCur, oneflush_mvbt_cursor_next(pCur->place, &isOn));
+  }
+  return mvAfterStep(pCur, rc, isOn);
+}
+
+SQLITE_PRIVATE int mvBtreePrevious(BtCursor *pOld, int flags){
+  MvCursor *pCur = (MvCursor*)pOld;
+  size_t n = 0;
+  size_t nAhead = 0;
+  int isThere;
+  int rc;
+  (void)flags;
+  if( MV_STATE(pCur)==CURSOR_VALID && pCur->nAhead && pCur->iAhead>0 ){
+    pCur->iAhead--;
+    pCur->hasCell = pCur->hasKey = 0;
+    return SQLITE_OK;
+  }
+  rc = mvBeforeStep(pCur, -1, &isThere);
+  if( rc==SQLITE_OK ) rc = mvCatchUp(pCur);
+  if( rc!=SQLITE_OK || isThere ) return rc;
+  rc = mvCursorRc(pCur, oneflush_mvbt_cursor_retreat(pCur->place, pCur->nWanted, &n));
+  rc = mvAfterStep(pCur, rc, n>0);
+  if( rc==SQLITE_OK && n>1 ){
+    /* It has gone back over these, and stands on the last one. */
+    rc = mvCursorRc(pCur,
+        oneflush_mvbt_cursor_cells(pCur->place, pCur->aAhead, n, &nAhead));
+    if( rc!=SQLITE_OK || nAhead!=n ) return mvAfterStep(pCur, rc, 0);
+    pCur->nAhead = (u8)n;
+    pCur->iAhead = (u8)(n-1);
+    pCur->iPlace = 0;
+  }
+  return rc;
 }
 
 SQLITE_PRIVATE int mvBtreeEof(BtCursor *pCur){

@@ -79,8 +79,10 @@ struct MvBtree {
   MvPager *pPager;
   oneflush_mvbt_db *engine; /* Null: it is new, and nobody has asked for it yet */
   int vfsFlags;             /* That it was opened with */
+  int nCache;               /* PRAGMA cache_size: pages, or KiB if it is less than 0 */
   u32 nPage;                /* Bytes of a page */
   oneflush_mvbt_txn *txn;   /* What inTrans says. Null: it has ended by a failure */
+  oneflush_mvbt_txn *pinned;  /* That of PRAGMA oneflush_snapshot. Null: it reads the newest */
   MvCursor *pCursor;        /* All cursors */
   void *pSchema;
   void (*xFreeSchema)(void*);
@@ -93,25 +95,38 @@ struct MvBtree {
   u8 isAppending;           /* Records come in their order */
 };
 
-/* Its state is one of CURSOR_VALID and so on, with MV_CURSOR. */
+/* So many cells a scan has at hand. */
+#define MV_AHEAD 24
+
+/* Its state is one of CURSOR_VALID and so on, with MV_CURSOR.
+**
+** A scan steps over cells that it has at hand, without a call. aAhead has those of one leaf: the
+** cursor of the engine stands on the one of iPlace, and this one on that of iAhead. They are
+** brought together where the engine has to know. What stands in the leaf is read there, and not
+** copied. */
 struct MvCursor {
   u8 eState;
   u8 curFlags;              /* BTCF_WriteFlag, BTCF_Incrblob, BTCF_Pinned */
   u8 hints;
-  u8 hasCell;               /* key, nPayload and the buffer are those of the cell */
+  u8 hasCell;               /* key, nPayload and aLocal are those of the cell */
   u8 hasKey;                /* key is that of the cell, in an integer tree */
   int skipNext;             /* As in the stock cursor */
   MvBtree *p;
   MvCursor *pNext;
   Pgno root;
   struct KeyInfo *pKeyInfo;
+  u8 nAhead;                /* Cells of aAhead. 0: none is at hand */
+  u8 iAhead;
+  u8 iPlace;
+  u8 nWanted;               /* So many cells are worth asking for: more with each leaf */
   oneflush_mvbt_cursor *place;  /* Opened when it is needed */
+  oneflush_mvbt_cursor *left;   /* One of an ended transaction: SQLite may read its last cell */
   i64 key;                  /* Of the cell, or saved; of a record the length of pSaved */
   void *pSaved;             /* The record on which it stood */
   u64 nPayload;
-  u32 nLocal;               /* So many bytes of it are in the buffer */
-  u32 nBuffer;
-  u8 *aBuffer;
+  u32 nLocal;               /* So many bytes of it are in the leaf */
+  const u8 *aLocal;
+  oneflush_mvbt_cell_ahead aAhead[MV_AHEAD];
 };
 
 #define MV_STATE(c) ((c)->eState & ~MV_CURSOR)

@@ -1,8 +1,6 @@
 /*
 ** Open, create and close.
 */
-/* The engine reads past the cache of the system: what is not here is read from the disk. */
-#define MV_CACHE_BYTES (64<<20)
 
 static void mvFreeRow(MvRow *pRow){
   sqlite3_free(pRow->a);
@@ -108,7 +106,6 @@ static int mvStart(MvBtree *p){
     if( rc!=SQLITE_OK ) return rc;
   }
   (void)oneflush_mvbt_options_default(&options);
-  options.cache_bytes = MV_CACHE_BYTES;
   mvReadSwitches(zPath, &options);
   rc = sqlite3OsAccess(p->pPager->pVfs, zPath, SQLITE_ACCESS_READWRITE, &isWritable);
   if( rc!=SQLITE_OK ) return rc;
@@ -121,6 +118,7 @@ static int mvStart(MvBtree *p){
     return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
   }
   (void)oneflush_mvbt_page_bytes(p->engine, &p->nPage);
+  (void)oneflush_mvbt_set_cache_bytes(p->engine, mvCacheBytes(p));
   return SQLITE_OK;
 }
 
@@ -201,6 +199,7 @@ SQLITE_PRIVATE int mvBtreeClose(Btree *pBtree){
     }
     mvCloseTxn(p);
   }
+  mvUnpin(p);
   /* After a failure the next opening recovers. SQLite does not ask for the answer. */
   code = p->engine ? oneflush_mvbt_close(p->engine) : ONEFLUSH_MVBT_OK;
   if( code!=ONEFLUSH_MVBT_OK ) (void)mvOpenFailed(code);

@@ -4,25 +4,24 @@
 
 /* Reads key, length and the first bytes of the cell, if that is not done yet. */
 static int mvLoad(MvCursor *pCur){
-  oneflush_mvbt_cell cell;
-  int rc;
+  const oneflush_mvbt_cell_ahead *pCell;
   if( pCur->hasCell ) return SQLITE_OK;
   if( MV_STATE(pCur)!=CURSOR_VALID && MV_STATE(pCur)!=CURSOR_SKIPNEXT ) return SQLITE_ABORT;
-  if( pCur->aBuffer==0 ){
-    u32 nPage = pCur->p->nPage;
-    pCur->aBuffer = sqlite3_malloc64((u64)nPage+MV_OVERRUN);
-    if( pCur->aBuffer==0 ) return SQLITE_NOMEM_BKPT;
-    pCur->nBuffer = nPage;
+  if( pCur->nAhead==0 ){
+    size_t n = 0;
+    int rc = mvCursorRc(pCur,
+        oneflush_mvbt_cursor_cells(pCur->place, pCur->aAhead, pCur->nWanted, &n));
+    if( rc!=SQLITE_OK ) return rc;
+    pCur->nAhead = (u8)n;
+    pCur->iAhead = pCur->iPlace = 0;
   }
-  rc = mvCursorRc(pCur,
-      oneflush_mvbt_cursor_cell(pCur->place, &cell, pCur->aBuffer, pCur->nBuffer));
-  if( rc!=SQLITE_OK ) return rc;
-  pCur->nPayload = cell.length;
-  pCur->nLocal = (u32)cell.copied;
-  memset(&pCur->aBuffer[cell.copied], 0, MV_OVERRUN);
+  pCell = &pCur->aAhead[pCur->iAhead];
+  pCur->nPayload = pCell->length;
+  pCur->nLocal = (u32)pCell->local_length;
+  pCur->aLocal = pCell->local;
   pCur->hasCell = 1;
   if( pCur->pKeyInfo==0 ){
-    pCur->key = cell.key;
+    pCur->key = pCell->key;
     pCur->hasKey = 1;
   }
   return SQLITE_OK;
@@ -72,7 +71,7 @@ SQLITE_PRIVATE const void *mvBtreePayloadFetch(BtCursor *pOld, u32 *pAmt){
     return mvTag;
   }
   *pAmt = pCur->nLocal;
-  return pCur->aBuffer;
+  return pCur->aLocal;
 }
 
 SQLITE_PRIVATE int mvBtreePayload(BtCursor *pOld, u32 offset, u32 amt, void *pBuf){
@@ -81,9 +80,11 @@ SQLITE_PRIVATE int mvBtreePayload(BtCursor *pOld, u32 offset, u32 amt, void *pBu
   if( rc!=SQLITE_OK ) return rc;
   if( (u64)offset+amt>pCur->nPayload ) return SQLITE_CORRUPT_BKPT;
   if( (u64)offset+amt<=pCur->nLocal ){
-    memcpy(pBuf, &pCur->aBuffer[offset], amt);
+    memcpy(pBuf, &pCur->aLocal[offset], amt);
     return SQLITE_OK;
   }
+  rc = mvCatchUp(pCur);
+  if( rc!=SQLITE_OK ) return rc;
   return mvCursorRc(pCur, oneflush_mvbt_cursor_payload(pCur->place, offset, pBuf, amt));
 }
 
@@ -123,6 +124,7 @@ SQLITE_PRIVATE int mvBtreePutData(BtCursor *pOld, u32 offset, u32 amt, void *z){
   if( rc!=SQLITE_OK ) return rc;
   if( (pCur->curFlags & BTCF_WriteFlag)==0 ) return SQLITE_READONLY;
   rc = mvLoad(pCur);
+  if( rc==SQLITE_OK ) rc = mvCatchUp(pCur);
   if( rc!=SQLITE_OK ) return rc;
   rc = mvCursorRc(pCur, oneflush_mvbt_cursor_overwrite(pCur->place, offset, z, amt));
   /* The place is not where it was, but the key is known. */

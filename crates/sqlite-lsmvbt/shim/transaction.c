@@ -13,7 +13,7 @@ static void mvNoteVersion(MvBtree *p, u64 version){
 }
 
 static void mvCloseTxn(MvBtree *p){
-  oneflush_mvbt_txn_close(p->txn);
+  if( p->txn!=p->pinned ) oneflush_mvbt_txn_close(p->txn);
   p->txn = 0;
   p->nSavepoint = 0;
   p->hasBase = 0;
@@ -31,7 +31,11 @@ static int mvStart(MvBtree*);
 static int mvBeginRead(MvBtree *p){
   u64 version = 0;
   int rc = mvStart(p);
-  if( rc==SQLITE_OK ) rc = mvDbRc(p, oneflush_mvbt_begin_read(p->engine, &p->txn));
+  if( rc==SQLITE_OK && p->pinned ){
+    p->txn = p->pinned;
+  }else if( rc==SQLITE_OK ){
+    rc = mvDbRc(p, oneflush_mvbt_begin_read(p->engine, &p->txn));
+  }
   if( rc!=SQLITE_OK ) return rc;
   if( oneflush_mvbt_txn_version(p->txn, &version)==ONEFLUSH_MVBT_OK ) mvNoteVersion(p, version);
   p->base.inTrans = TRANS_READ;
@@ -45,6 +49,11 @@ static int mvBeginWrite(MvBtree *p){
   int rc = mvStart(p);
   if( rc!=SQLITE_OK ) return rc;
   if( p->isReadOnly ) return SQLITE_READONLY;
+  if( p->pinned ){
+    sqlite3_log(SQLITE_READONLY,
+        "lsmvbt: the connection reads an older version; PRAGMA oneflush_snapshot=latest ends that");
+    return SQLITE_READONLY;
+  }
   rc = mvDbRc(p, oneflush_mvbt_begin_write(p->engine, 0, &writer));
   if( rc==SQLITE_OK ) rc = mvDbRc(p, oneflush_mvbt_data_version(p->engine, &newest));
   if( rc==SQLITE_OK && p->base.inTrans==TRANS_READ ){

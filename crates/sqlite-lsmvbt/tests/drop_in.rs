@@ -101,6 +101,31 @@ fn a_program_links_the_static_library() {
     assert_eq!(said, "lsmvbt\n7\n");
 }
 
+/// `fuzz/exercise.c` with the static library, and the databases that it makes.
+fn exercise() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let program = folder.path().join("exercise");
+    run(Command::new("cc")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/exercise.c"))
+        .arg(library().join("liboneflush_sqlite3.a"))
+        .args(["-lpthread", "-ldl", "-lm", "-o"])
+        .arg(&program));
+    run(Command::new(&program).arg("make").arg(folder.path()));
+    (folder, program)
+}
+
+#[test]
+fn an_allocation_or_the_disk_that_fails_at_any_time_leaves_a_sound_database() {
+    if !has_programs(&["cc", "ar", "objcopy"]) {
+        return;
+    }
+    let (folder, program) = exercise();
+    let file = |name| folder.path().join(name);
+    run(Command::new(&program).arg("use").args(["usual", "history", "empty"].map(file)));
+    run(Command::new(&program).arg("fail").arg(file("usual")));
+    run(Command::new(&program).arg("starve").arg(file("small")));
+}
+
 #[test]
 fn tables_indexes_and_long_rows() {
     cases(&[
@@ -126,6 +151,11 @@ fn triggers_and_virtual_tables() {
 #[test]
 fn vacuum_backups_and_both_engines_at_once() {
     cases(&["vacuum", "backups", "attached", "chosen"]);
+}
+
+#[test]
+fn stats_history_and_older_versions() {
+    cases(&["stats_and_retain", "snapshots"]);
 }
 
 #[test]

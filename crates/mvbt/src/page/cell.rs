@@ -13,8 +13,8 @@ use crate::{PageNo, Version};
 
 /// The longest payload: what SQLite's limits allow.
 pub const PAYLOAD_BYTES_MAX: u64 = i32::MAX as u64;
-const START_BYTES: usize = 6;
-const CHILD_BYTES: usize = 6;
+pub const START_BYTES: usize = 6;
+pub const CHILD_BYTES: usize = 6;
 /// What a cell has beside its payload at most, and its places in two directories.
 const OVERHEAD_BYTES: usize = START_BYTES + CHILD_BYTES + 5 + 10 + 6 + 4;
 
@@ -77,17 +77,33 @@ pub fn parse(page: &[u8], at: usize, shape: Shape) -> Option<Cell<'_>> {
         to += CHILD_BYTES;
         (child.0 > 0).then_some(())?;
     }
-    let mut length = 0;
-    if shape.is_record || !shape.is_inner {
-        (length, to) = varint(page, to)?;
-        (length <= PAYLOAD_BYTES_MAX).then_some(())?;
+    let (key, content);
+    if shape.is_inner && !shape.is_record {
+        let (raw, after) = varint(page, to)?;
+        (key, to) = (unzigzag(raw), after);
+        content = Content { length: 0, local: page.get(to..to)?, overflow: None };
+    } else {
+        (key, content, to) = key_and_content(page, to, shape.is_record)?;
     }
+    Some(Cell { start, child, key, content, bytes: &page[at..to] })
+}
+
+/// What stands in a cell behind its start, and its child if it has one: length, key and content.
+/// And where it ends. Not of an inner page of an integer tree.
+#[inline]
+pub fn key_and_content(
+    page: &[u8],
+    at: usize,
+    is_record: bool,
+) -> Option<(i64, Content<'_>, usize)> {
+    let (length, mut to) = varint(page, at)?;
+    (length <= PAYLOAD_BYTES_MAX).then_some(())?;
     let mut key = 0;
-    if !shape.is_record {
+    if !is_record {
         let (raw, after) = varint(page, to)?;
         (key, to) = (unzigzag(raw), after);
     }
-    let local = local_bytes(page.len(), length, shape.is_record);
+    let local = local_bytes(page.len(), length, is_record);
     let local = page.get(to..to.checked_add(local)?)?;
     to += local.len();
     let mut overflow = None;
@@ -97,13 +113,7 @@ pub fn parse(page: &[u8], at: usize, shape: Shape) -> Option<Cell<'_>> {
         to += 6;
         (overflow != Some(PageNo(0))).then_some(())?;
     }
-    Some(Cell {
-        start,
-        child,
-        key,
-        content: Content { length, local, overflow },
-        bytes: &page[at..to],
-    })
+    Some((key, Content { length, local, overflow }, to))
 }
 
 /// The key of a cell of an integer tree that has been parsed once.

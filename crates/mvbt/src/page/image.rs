@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use oneflush_blocklog::Uuid;
 
 use crate::bytes::get_u16;
-use crate::page::cell::{self, Cell, Shape};
+use crate::page::cell::{self, Cell, Content, Shape};
 use crate::page::slot::{self, LIVE_BYTES, Slot};
 use crate::voids::Voids;
 use crate::{Error, PageNo, Result, TreeId, Version};
@@ -195,8 +195,31 @@ impl<'a> View<'a> {
         })
     }
 
+    /// Key and content of a cell of a leaf.
+    #[inline]
+    pub fn leaf_cell(&self, index: usize) -> (i64, Content<'a>) {
+        let place = self.place(index) + cell::START_BYTES;
+        let found = cell::key_and_content(self.page, place, self.shape.is_record);
+        let (key, content, _) = found.expect("the page was checked");
+        (key, content)
+    }
+
+    /// The record of a cell of a record tree, of whatever height.
+    #[inline]
+    pub fn record(&self, index: usize) -> Content<'a> {
+        let child = if self.shape.is_inner { cell::CHILD_BYTES } else { 0 };
+        let place = self.place(index) + cell::START_BYTES + child;
+        cell::key_and_content(self.page, place, true).expect("the page was checked").1
+    }
+
     pub fn cell(&self, index: usize) -> Cell<'a> {
         cell::parse(self.page, self.place(index), self.shape).expect("the page was checked")
+    }
+
+    /// So many bytes of the page stand behind these, which are a part of it.
+    pub fn bytes_behind(&self, part: &[u8]) -> usize {
+        let at = part.as_ptr() as usize - self.page.as_ptr() as usize;
+        self.page.len().saturating_sub(at + part.len())
     }
 
     #[inline]

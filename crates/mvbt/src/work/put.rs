@@ -6,6 +6,8 @@
 //! If the lower part does not fit either, for want of free bytes, all cells move to fresh pages,
 //! and the page is left to older readers.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::page::cell::{self, Content, Shape};
 use crate::page::slot::LIVE_BYTES;
 use crate::search::{Step, TreeRef};
@@ -90,6 +92,7 @@ impl Work {
     }
 
     fn split(&mut self, tree: &TreeRef, no: PageNo, above: &[Step], change: Change) -> Result<()> {
+        self.store.counters.splits.fetch_add(1, Relaxed);
         let draft = self.draft(no)?;
         let (height, capacity) = (draft.height(), draft.room());
         let is_append = change.from == draft.len() && change.cells.len() == 1;
