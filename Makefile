@@ -42,8 +42,9 @@ oneflush-sqlite3:
 	cargo fetch --quiet --locked
 	mkdir -p build/shell
 	export ONEFLUSH_SQLITE_AMALGAMATION=$$(suite/amalgamation) && test -n "$$ONEFLUSH_SQLITE_AMALGAMATION" && \
-		cargo build --release --locked -p oneflush-mvbt-c -p oneflush-sqlite-lsmvbt
-	$(RELEASE)/oneflush-link-sqlite3 $(RELEASE)/liboneflush_mvbt.a build/shell
+		cargo rustc --release --locked -p oneflush-mvbt-c --crate-type staticlib && \
+		cargo build --release --locked -p oneflush-sqlite-lsmvbt
+	$(RELEASE)/oneflush-link-sqlite3 $(RELEASE)/liboneflush_mvbt_c.a build/shell
 	install -m 755 build/shell/oneflush-sqlite3 $(RELEASE)/oneflush-sqlite3
 	rm -rf build/shell/data && mkdir build/shell/data
 	python3 crates/sqlite-lsmvbt/tests/shell.py $(RELEASE)/oneflush-sqlite3 build/shell/data

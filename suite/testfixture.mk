@@ -3,6 +3,9 @@
 # plus the hook that every sqlite3_initialize() calls at its end.
 #
 #   make -f testfixture.mk HOOK="libraries or objects with oneflush_vfs_extra_init" OUT=testfixture
+#
+# With LSMVBT, the crate, SQLite is the one with two B-trees. HOOK is the engine's library then, and
+# GENERATOR where the crate's program for the amalgamation is put.
 
 THIS := $(lastword $(MAKEFILE_LIST))
 include Makefile
@@ -11,6 +14,9 @@ include Makefile
 FLAGS = -DSQLITE_NO_SYNC=1 $(TEMP_STORE) $(TESTFIXTURE_FLAGS) \
         -DSQLITE_EXTRA_INIT=oneflush_vfs_extra_init
 OBJECTS = $(addprefix objects/,$(notdir $(TESTFIXTURE_SRC:.c=.o)))
+ifdef LSMVBT
+OBJECTS := $(subst objects/sqlite3.o,objects/engines.o,$(OBJECTS))
+endif
 vpath %.c $(sort $(dir $(TESTFIXTURE_SRC)))
 
 $(OUT): $(OBJECTS) $(HOOK)
@@ -33,3 +39,13 @@ objects/sqlite3.o: sqlite3.c
 	@mkdir -p objects
 	sed '/"EXTRA_INIT="/d' $< > objects/sqlite3.c
 	$(TCC) $(FLAGS) -c -o $@ objects/sqlite3.c
+
+$(GENERATOR): $(LSMVBT)/examples/generate.rs $(LSMVBT)/src/generate.rs
+	rustc --edition 2024 -o $@ $<
+
+# The library with two B-trees. It gets no hook: LS-MVBT is no VFS.
+objects/engines.o: sqlite3.c $(GENERATOR) $(wildcard $(LSMVBT)/shim/* $(LSMVBT)/../mvbt-c/include/*)
+	@mkdir -p objects
+	$(GENERATOR) $< objects/engines.c
+	$(TCC) -DSQLITE_NO_SYNC=1 $(TEMP_STORE) $(TESTFIXTURE_FLAGS) -I$(LSMVBT)/shim \
+		-I$(LSMVBT)/../mvbt-c/include -c -o $@ objects/engines.c

@@ -202,8 +202,9 @@ SQLITE_PRIVATE void mvBtreeClearCursor(BtCursor *pOld){
   MV_SET_STATE(pCur, CURSOR_INVALID);
 }
 
-SQLITE_PRIVATE int mvBtreeCursorHasMoved(BtCursor *pCur){
-  return MV_STATE((MvCursor*)pCur)!=CURSOR_VALID;
+/* Of either engine. */
+static MV_NOINLINE int mvHasMoved(const BtCursor *pCur){
+  return MV_STATE((const MvCursor*)pCur)!=CURSOR_VALID;
 }
 
 SQLITE_PRIVATE int mvBtreeCursorRestore(BtCursor *pOld, int *pDifferentRow){

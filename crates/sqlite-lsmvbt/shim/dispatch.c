@@ -5,11 +5,21 @@
 
 SQLITE_PRIVATE int sqlite3BtreeOpen(sqlite3_vfs *pVfs, const char *zFilename, sqlite3 *db,
                                     Btree **ppBtree, int flags, int vfsFlags){
-  int isMv;
+  int isMv = 0;
   int rc = mvChoose(pVfs, zFilename, db, flags, vfsFlags, &isMv);
-  if( rc!=SQLITE_OK ) return rc;
-  if( isMv ) return mvBtreeOpen(pVfs, zFilename, db, ppBtree, vfsFlags);
-  return stockBtreeOpen(pVfs, zFilename, db, ppBtree, flags, vfsFlags);
+  if( rc==SQLITE_OK && !isMv ){
+    rc = stockBtreeOpen(pVfs, zFilename, db, ppBtree, flags, vfsFlags);
+    isMv = rc==MV_IS_THERE;
+    if( isMv ) rc = SQLITE_OK;
+  }
+  if( rc==SQLITE_OK && isMv ) rc = mvBtreeOpen(pVfs, zFilename, db, ppBtree, vfsFlags);
+  return rc;
+}
+
+/* Of a stock cursor that stands on a row the first byte is 0. Once it was looked at, the compiler
+** knows for the calls behind this one which engine's the cursor is. */
+MV_INLINE SQLITE_PRIVATE int sqlite3BtreeCursorHasMoved(BtCursor *pCur){
+  return MV_UNLIKELY(*(const u8*)pCur!=CURSOR_VALID) ? mvHasMoved(pCur) : 0;
 }
 
 SQLITE_PRIVATE int sqlite3BtreeCursorSize(void){
@@ -23,14 +33,15 @@ SQLITE_PRIVATE void sqlite3BtreeCursorZero(BtCursor *pCur){
   stockBtreeCursorZero(pCur);
 }
 
-SQLITE_PRIVATE int sqlite3BtreeCursor(Btree *p, Pgno iTable, int wrFlag, struct KeyInfo *pKeyInfo,
+MV_INLINE SQLITE_PRIVATE int sqlite3BtreeCursor(Btree *p, Pgno iTable, int wrFlag, struct KeyInfo *pKeyInfo,
                                       BtCursor *pCur){
-  if( MV_IS(p) ) return mvBtreeCursor(p, iTable, wrFlag, pKeyInfo, pCur);
+  if( MV_IS_SET(p) ) return mvBtreeCursor(p, iTable, wrFlag, pKeyInfo, pCur);
   return stockBtreeCursor(p, iTable, wrFlag, pKeyInfo, pCur);
 }
 
 /* A row of a tree goes into another one, by the sqlite3BtreeInsert() that follows. Between two
-** stock trees it goes as it stands. Otherwise it waits in the database that is ours. */
+** stock trees it goes as it stands. Otherwise it waits in the database that is ours. Then the stock
+** tree has no cell of the row: its nPreformatSize is 0, which that of a cell never is. */
 SQLITE_PRIVATE int sqlite3BtreeTransferRow(BtCursor *pDest, BtCursor *pSrc, i64 iKey){
   MvRow *pRow;
   u32 n;
@@ -49,6 +60,7 @@ SQLITE_PRIVATE int sqlite3BtreeTransferRow(BtCursor *pDest, BtCursor *pSrc, i64 
   memset(&a[n], 0, MV_OVERRUN);
   pRow->n = (int)n;
   pRow->pDest = pDest;
+  if( !MV_IS_CURSOR(pDest) ) pDest->pBt->nPreformatSize = 0;
   return SQLITE_OK;
 }
 
@@ -63,13 +75,11 @@ static MvRow *mvRowFor(BtCursor *pCur){
   return 0;
 }
 
-/* Of a cursor of ours, or of a row that was transferred. */
-static MV_NOINLINE int mvInsertOther(BtCursor *pCur, const BtreePayload *pPayload, int flags,
-                                     int seekResult){
-  MvRow *pRow;
+/* The row that waits goes into a stock tree. */
+static MV_NOINLINE int mvInsertWaiting(BtCursor *pCur, const BtreePayload *pPayload, int flags,
+                                       int seekResult){
+  MvRow *pRow = mvRowFor(pCur);
   BtreePayload x;
-  if( MV_IS_CURSOR(pCur) ) return mvBtreeInsert(pCur, pPayload, flags, seekResult);
-  pRow = mvRowFor(pCur);
   if( pRow==0 ) return stockBtreeInsert(pCur, pPayload, flags, seekResult);
   memset(&x, 0, sizeof(x));
   pRow->pDest = 0;
@@ -86,8 +96,9 @@ static MV_NOINLINE int mvInsertOther(BtCursor *pCur, const BtreePayload *pPayloa
 
 MV_INLINE SQLITE_PRIVATE int sqlite3BtreeInsert(BtCursor *pCur, const BtreePayload *pPayload,
                                                 int flags, int seekResult){
-  if( MV_IS_CURSOR(pCur) || MV_UNLIKELY(flags & BTREE_PREFORMAT) ){
-    return mvInsertOther(pCur, pPayload, flags, seekResult);
+  if( MV_IS_CURSOR(pCur) ) return mvBtreeInsert(pCur, pPayload, flags, seekResult);
+  if( MV_UNLIKELY(flags & BTREE_PREFORMAT) && pCur->pBt->nPreformatSize==0 ){
+    return mvInsertWaiting(pCur, pPayload, flags, seekResult);
   }
   return stockBtreeInsert(pCur, pPayload, flags, seekResult);
 }

@@ -16,23 +16,9 @@ typedef struct MvRow MvRow;
 static const char mvTag[] = "oneflush lsmvbt";
 
 #define MV_CURSOR 0x80
-#define MV_IS(p) ((p)!=0 && *(const void *const*)(p)==(const void*)mvTag)
+#define MV_IS_SET(p) MV_UNLIKELY(*(const void *const*)(p)==(const void*)mvTag)
+#define MV_IS(p) ((p)!=0 && MV_IS_SET(p))
 #define MV_IS_CURSOR(c) MV_UNLIKELY(*(const u8*)(c) & MV_CURSOR)
-
-#if defined(__GNUC__)
-# define MV_UNLIKELY(x) __builtin_expect(!!(x),0)
-# define MV_NOINLINE __attribute__((noinline))
-#else
-# define MV_UNLIKELY(x) (x)
-# define MV_NOINLINE
-#endif
-/* For what a statement calls for each row: a test and a jump where it is called. SQLite's own test
-** programs call it from other files. */
-#if defined(__GNUC__) && !defined(SQLITE_TEST)
-# define MV_INLINE __attribute__((always_inline)) inline
-#else
-# define MV_INLINE
-#endif
 
 /* SQLite numbers the trees of a file from 1, the engine its own from 2. */
 #define MV_TREE(root) ((root)+1)

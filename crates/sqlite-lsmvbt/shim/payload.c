@@ -46,16 +46,23 @@ static int mvReadAll(MvCursor *pCur, u8 **pa, int *pn){
   return SQLITE_OK;
 }
 
+/* For a caller that has no way to say that it failed: without memory the statement fails. */
+static int mvIsLoaded(MvCursor *pCur){
+  int rc = mvLoad(pCur);
+  if( rc==SQLITE_NOMEM ) sqlite3OomFault(pCur->p->db);
+  return rc==SQLITE_OK;
+}
+
 /* It has no way to say that it failed: then it is 0, and the next call says so. */
 SQLITE_PRIVATE i64 mvBtreeIntegerKey(BtCursor *pOld){
   MvCursor *pCur = (MvCursor*)pOld;
-  if( !pCur->hasKey && mvLoad(pCur)!=SQLITE_OK ) return 0;
+  if( !pCur->hasKey && !mvIsLoaded(pCur) ) return 0;
   return pCur->key;
 }
 
 SQLITE_PRIVATE u32 mvBtreePayloadSize(BtCursor *pOld){
   MvCursor *pCur = (MvCursor*)pOld;
-  if( mvLoad(pCur)!=SQLITE_OK ) return 0;
+  if( !mvIsLoaded(pCur) ) return 0;
   return (u32)pCur->nPayload;
 }
 
@@ -66,7 +73,7 @@ SQLITE_PRIVATE sqlite3_int64 mvBtreeMaxRecordSize(BtCursor *pCur){
 
 SQLITE_PRIVATE const void *mvBtreePayloadFetch(BtCursor *pOld, u32 *pAmt){
   MvCursor *pCur = (MvCursor*)pOld;
-  if( mvLoad(pCur)!=SQLITE_OK ){
+  if( !mvIsLoaded(pCur) ){
     *pAmt = 0;
     return mvTag;
   }

@@ -13,11 +13,12 @@ const KNOWN: [(&str, u64); 2] =
     [("3.40.1", 0xb7e8_b111_3357_5893), ("3.54.1", 0x9fe0_358c_7b59_3e5a)];
 
 /// The shim dispatches these itself.
-const BY_HAND: [&str; 7] = [
+const BY_HAND: [&str; 8] = [
     "sqlite3BtreeOpen",
     "sqlite3BtreeCursor",
     "sqlite3BtreeCursorSize",
     "sqlite3BtreeCursorZero",
+    "sqlite3BtreeCursorHasMoved",
     "sqlite3BtreeCopyFile",
     "sqlite3BtreeTransferRow",
     "sqlite3BtreeInsert",
@@ -32,11 +33,25 @@ const PUBLIC: [&str; 5] = [
     "sqlite3_backup_pagecount",
 ];
 
-/// A file in which a function has another name, and whether it is defined there: how the rest of
-/// SQLite reaches the shim.
-const ELSEWHERE: [(&str, &str, &str, bool); 2] = [
-    ("memdb.c", "sqlite3_serialize", "mvStockSerialize", true),
-    ("pragma.c", "sqlite3_file_control", "mvPragmaFileControl", false),
+/// Stock functions with one caller, into which the compiler puts them. The shim calls them too.
+const INLINE: [&str; 1] = ["sqlite3BtreeCloseCursor"];
+
+/// How a function with another name gets its prototype.
+#[derive(PartialEq, Eq)]
+enum Declared {
+    /// The file defines it, and `sqlite3.h` has the prototype.
+    Public,
+    /// The file stands before the shim and calls it. The prototype is that of SQLite's function.
+    Private,
+    /// The file stands behind the shim.
+    Behind,
+}
+
+/// A file in which a function has another name: how the rest of SQLite reaches the shim.
+const ELSEWHERE: [(&str, &str, &str, Declared); 3] = [
+    ("btree.c", "sqlite3PagerReadFileheader", "mvReadFileheader", Declared::Private),
+    ("memdb.c", "sqlite3_serialize", "mvStockSerialize", Declared::Public),
+    ("pragma.c", "sqlite3_file_control", "mvPragmaFileControl", Declared::Behind),
 ];
 
 /// A function of the interface.
@@ -313,7 +328,8 @@ pub fn generate(source: &str, shim: &str) -> Result<String, String> {
         )));
     }
 
-    let mut before = "/* Generated: the stock B-tree gets other names. */\n".to_owned();
+    let mut before =
+        "/* Generated: the stock B-tree gets other names. */\n#include \"inline.h\"\n".to_owned();
     let mut behind = "/* Generated: its end. */\n".to_owned();
     for item in &items {
         match item {
@@ -324,9 +340,13 @@ pub fn generate(source: &str, shim: &str) -> Result<String, String> {
             // Under its condition: otherwise the header may have a macro of this name.
             Item::Function(one) => {
                 let _ = writeln!(before, "#define {} {}", one.name, one.renamed("stock"));
+                if INLINE.contains(&one.name.as_str()) {
+                    before.push_str("MV_INLINE ");
+                }
                 before.push_str(&one.declared("stock"));
                 let _ = writeln!(behind, "#undef {}", one.name);
                 if !BY_HAND.contains(&one.name.as_str()) {
+                    behind.push_str("MV_NOINLINE ");
                     behind.push_str(&one.declared("mv"));
                 }
             }
@@ -348,12 +368,15 @@ pub fn generate(source: &str, shim: &str) -> Result<String, String> {
     }
 
     let mut parts = vec![(region.start, before), (region.end, behind)];
-    for (file, name, ours, is_defined) in ELSEWHERE {
+    for (file, name, ours, declared) in ELSEWHERE {
         let place = place(file)?;
         let mut before = format!("#define {name} {ours}\n");
-        if is_defined {
-            before.push_str(&public_prototype(source, name, ours).map_err(failed)?);
-        }
+        let prototype = match declared {
+            Declared::Public => public_prototype(source, name, ours),
+            Declared::Private => prototype(source, "SQLITE_PRIVATE", name, ours),
+            Declared::Behind => Ok(String::new()),
+        };
+        before.push_str(&prototype.map_err(failed)?);
         parts.push((place.start, before));
         parts.push((place.end, format!("#undef {name}\n")));
     }
@@ -370,16 +393,21 @@ pub fn generate(source: &str, shim: &str) -> Result<String, String> {
 
 /// A public function as `sqlite3.h` has it, with the other name and for this file alone.
 fn public_prototype(source: &str, name: &str, stock: &str) -> Result<String, String> {
+    Ok(prototype(source, "SQLITE_API", name, stock)?.replacen("SQLITE_API", "static", 1))
+}
+
+/// The first declaration of a function that begins with `kind`, with the other name.
+fn prototype(source: &str, kind: &str, name: &str, other: &str) -> Result<String, String> {
     let mark = format!("{name}(");
     let starts = source.match_indices(&mark).map(|(at, _)| {
         let line = source[..at].rfind('\n').map_or(0, |end| end + 1);
         &source[line..]
     });
-    let mut starts = starts.filter(|text| text.starts_with("SQLITE_API"));
+    let mut starts = starts.filter(|text| text.starts_with(kind));
     let text = starts.next().ok_or(format!("it has no prototype of {name}"))?;
     let end = text.find(';').ok_or(format!("the prototype of {name} has no end"))?;
     let text = without_comments(&text[..=end]);
-    Ok(text.replacen("SQLITE_API", "static", 1).replacen(name, stock, 1) + "\n")
+    Ok(text.replacen(name, other, 1) + "\n")
 }
 
 /// All words of what is neither in the headers nor in the region.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use oneflush_testing::{has_programs, run};
+use oneflush_testing::{has_programs, run, shared_data};
 
 /// The folder with `libsqlite3.so.0`. Cargo makes no static library of the engine for a test.
 fn library() -> &'static Path {
@@ -166,6 +166,27 @@ fn connections_threads_and_processes() {
 #[test]
 fn a_process_that_is_killed_leaves_what_it_has_committed() {
     cases(&["killed"]);
+}
+
+/// The SQL of two apps: one thread after the other, and both at once. In memory if that is there:
+/// each of the 3,000 commits is a flush.
+#[test]
+fn the_sql_of_two_apps_leaves_the_same_contents_on_both_engines() {
+    if !has_programs(&["cc", "ar", "python3"]) {
+        return;
+    }
+    let Some(data) = shared_data("sql") else { return };
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory } else { Path::new(env!("CARGO_TARGET_TMPDIR")) };
+    let folder = tempfile::tempdir_in(place).unwrap();
+    let said = run(Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings.py"))
+        .arg(data)
+        .arg(folder.path())
+        .env("LD_LIBRARY_PATH", library())
+        .env_remove("ONEFLUSH_ENGINE"));
+    assert!(said.contains("facebook: 5068 statements, 0 errors on both, 436 rows"), "{said}");
+    assert!(said.contains("twitter: 8905 statements, 0 errors on both, 2528 rows"), "{said}");
 }
 
 #[test]
