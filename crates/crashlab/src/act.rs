@@ -460,8 +460,8 @@ impl<'a, M: Machine> Actor<'a, M> {
         for &(file, Found { order, digest }) in begun {
             self.machine.mark(Mark::Begun { file, order, digest });
         }
-        // A super-journal, or one record of a log, makes the commit atomic. A WAL does not, nor does
-        // the second B-tree.
+        // A super-journal, or one record of a log, makes the commit atomic. A WAL does not, nor
+        // does the second B-tree.
         if let [(0, first), (1, second)] = begun
             && !self.setting.reads_snapshots()
         {

@@ -247,8 +247,8 @@ const char *oneflush_mvbt_code_name(uint32_t code);
 // The version of this library: "0.1.0".
 const char *oneflush_mvbt_version(void);
 
-// The message of the last oneflush_mvbt_create(), _make(), _open() or _close() of this thread that failed;
-// "" if none has. It stays until the next one.
+// The message of the last oneflush_mvbt_create(), _make(), _open() or _close() of this thread
+// that failed; "" if none has. It stays until the next one.
 const char *oneflush_mvbt_open_error(void);
 
 // The options that a null pointer stands for.

@@ -60,8 +60,8 @@ thread_local! {
     static OPEN_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// The message of the last oneflush_mvbt_create(), _make(), _open() or _close() of this thread that failed;
-/// "" if none has. It stays until the next one.
+/// The message of the last oneflush_mvbt_create(), _make(), _open() or _close() of this thread
+/// that failed; "" if none has. It stays until the next one.
 #[unsafe(no_mangle)]
 pub extern "C" fn oneflush_mvbt_open_error() -> *const c_char {
     OPEN_ERROR.with(|error| error.try_borrow().map_or(c"".as_ptr(), |error| error.as_ptr()))

@@ -1,8 +1,8 @@
 //! Resolving Journaling of Journal Anomaly in Android I/O: Multi-Version B-tree with Lazy Split
 //! (LS-MVBT), FAST 2014. What its Figures 6 and 8 to 12 measure.
 //!
-//! Theirs is SQLite with another B-tree. Ours is that, too, and the engine `mvbt` alone. Beside both
-//! is stock SQLite whose statements are prepared.
+//! Theirs is SQLite with another B-tree. Ours is that, too, and the engine `mvbt` alone. Beside
+//! both is stock SQLite whose statements are prepared.
 
 mod claims;
 mod sql;

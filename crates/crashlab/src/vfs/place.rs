@@ -1,7 +1,7 @@
 //! Databases of the second B-tree on a simulated machine.
 //!
-//! SQLite's VFS is not asked: the engine opens a file itself. Here it gets one of the same disk, and
-//! the connections to it share the memory that they would share in a file beside it.
+//! SQLite's VFS is not asked: the engine opens a file itself. Here it gets one of the same disk,
+//! and the connections to it share the memory that they would share in a file beside it.
 
 use std::io;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! SQLite on the engine, as in the paper: Mobibench's inserts beside WAL with checkpoints at several
-//! lengths, and the writes of single commits.
+//! SQLite on the engine, as in the paper: Mobibench's inserts beside WAL with checkpoints at
+//! several lengths, and the writes of single commits.
 
 use crate::paper::pattern::{PatternRow, PatternSheet};
 use crate::paper::short::{column, compared, row};
