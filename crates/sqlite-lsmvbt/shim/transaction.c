@@ -42,8 +42,9 @@ static int mvBeginRead(MvBtree *p){
   return SQLITE_OK;
 }
 
-/* From nothing, or from a snapshot that is still the newest one. */
-static int mvBeginWrite(MvBtree *p){
+/* From nothing, or from a snapshot that is still the newest one. wait: so many milliseconds for who
+** writes just now. */
+static int mvBeginWrite(MvBtree *p, int wait){
   oneflush_mvbt_txn *writer = 0;
   u64 newest = 0;
   int rc = mvStart(p);
@@ -54,7 +55,7 @@ static int mvBeginWrite(MvBtree *p){
         "lsmvbt: the connection reads an older version; PRAGMA oneflush_snapshot=latest ends that");
     return SQLITE_READONLY;
   }
-  rc = mvDbRc(p, oneflush_mvbt_begin_write(p->engine, 0, &writer));
+  rc = mvDbRc(p, oneflush_mvbt_begin_write(p->engine, wait, &writer));
   if( rc==SQLITE_OK ) rc = mvDbRc(p, oneflush_mvbt_data_version(p->engine, &newest));
   if( rc==SQLITE_OK && p->base.inTrans==TRANS_READ ){
     /* Nobody else commits from here on. */
@@ -81,14 +82,21 @@ static int mvBeginWrite(MvBtree *p){
 
 static int mvOpenSavepoints(MvBtree*, int);
 
+/* How long the engine waits for who writes. Those who wait for sqlite3_busy_timeout() are woken in
+** turn, and do not ask again and again. A busy handler of the program is called instead. */
+static int mvPatience(MvBtree *p){
+  return p->base.inTrans==TRANS_NONE && p->db->busyTimeout>0 ? p->db->busyTimeout : 0;
+}
+
 SQLITE_PRIVATE int mvBtreeBeginTrans(Btree *pBtree, int wrflag, int *pSchemaVersion){
   MvBtree *p = (MvBtree*)pBtree;
   u8 before = p->base.inTrans;
   int rc = SQLITE_OK;
   if( before==TRANS_NONE || (before==TRANS_READ && wrflag) ){
+    int wait = wrflag ? mvPatience(p) : 0;
     do{
-      rc = wrflag ? mvBeginWrite(p) : mvBeginRead(p);
-    }while( rc==SQLITE_BUSY && before==TRANS_NONE
+      rc = wrflag ? mvBeginWrite(p, wait) : mvBeginRead(p);
+    }while( rc==SQLITE_BUSY && before==TRANS_NONE && wait==0
          && sqlite3InvokeBusyHandler(&p->db->busyHandler) );
   }
   if( rc==SQLITE_OK && pSchemaVersion ){

@@ -50,6 +50,9 @@ const GONE_PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(1);
 /// The longest single wait for the writer's lock. A writer that has died wakes nobody.
 const WRITER_POLL: Duration = Duration::from_millis(5);
+/// So long a user that has just written waits for the one that it has woken. Else it would take the
+/// lock before that one runs, again and again.
+const COURTESY: Duration = Duration::from_millis(1);
 
 /// A waiter for the writer's lock waits for a change of `count`.
 #[repr(C)]
@@ -73,6 +76,8 @@ pub struct Mapped {
     has_left: AtomicBool,
     /// *door* and *use* keep other users out, and not other threads of this one.
     settling: Mutex<()>,
+    /// A user was woken when this one released *writer* last: it goes first.
+    has_woken: AtomicBool,
 }
 
 // SAFETY: the mapping lives as long as the value and consists of atomics.
@@ -132,6 +137,7 @@ impl Mapped {
             pid,
             has_left,
             settling: Mutex::default(),
+            has_woken: AtomicBool::new(false),
         };
         let mapped = Arc::new(mapped);
         let called = call(Arc::clone(&mapped) as Arc<dyn Commons>, is_alone).inspect_err(|_| {
@@ -149,6 +155,18 @@ impl Mapped {
     fn words(&self) -> &[AtomicU64] {
         // SAFETY: mapped for as long as the value lives, aligned to a page. The words are atomic.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), WORDS) }
+    }
+
+    /// Until the other one has written, or has not come.
+    fn let_another_go_first(&self) {
+        let unlocks = self.unlocks();
+        let time = futex::Timespec { tv_sec: 0, tv_nsec: COURTESY.as_nanos() as i64 };
+        let _ = futex::wait(
+            &unlocks.count,
+            futex::Flags::empty(),
+            unlocks.count.load(SeqCst),
+            Some(&time),
+        );
     }
 
     fn unlocks(&self) -> &Unlocks {
@@ -334,6 +352,9 @@ impl Commons for Mapped {
     fn lock_writer(&self, until: Option<Instant>) -> Result<bool> {
         self.check_user()?;
         let unlocks = self.unlocks();
+        if self.has_woken.swap(false, SeqCst) && until.is_none_or(|until| until > Instant::now()) {
+            self.let_another_go_first();
+        }
         loop {
             let count = unlocks.count.load(SeqCst);
             let locked = lock(&self.database, libc::F_WRLCK, WRITER);
@@ -361,7 +382,8 @@ impl Commons for Mapped {
         let _ = lock(&self.database, libc::F_UNLCK, WRITER);
         unlocks.count.fetch_add(1, SeqCst);
         if unlocks.waiting.load(SeqCst) > 0 {
-            let _ = futex::wake(&unlocks.count, futex::Flags::empty(), 1);
+            let woken = futex::wake(&unlocks.count, futex::Flags::empty(), 1);
+            self.has_woken.store(woken.is_ok_and(|count| count > 0), SeqCst);
         }
     }
 
