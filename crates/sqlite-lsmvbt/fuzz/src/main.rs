@@ -1,8 +1,8 @@
 //! Changes bytes of databases, with right checksums, and has `exercise` use them:
 //! `oneflush-sqlite-lsmvbt-fuzz EXERCISE FOLDER SECONDS [SEED]`.
 //!
-//! `FOLDER/base` has the databases. Their copies are in the folder for temporary files. What `exercise` names stays in `FOLDER/found`, and is made
-//! again by its seed.
+//! `FOLDER/base` has the databases. Their copies are in the folder for temporary files. What
+//! `exercise` names stays in `FOLDER/found`, and is made again by its seed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
