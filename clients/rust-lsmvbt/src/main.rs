@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rusqlite::backup::Backup;
-use rusqlite::{Connection, DatabaseName, OpenFlags, Result, params};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, Result, params};
 
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
     assert!(COMMITS.load(Relaxed) >= 2);
     let length = number(&db, "SELECT length(data) FROM t WHERE name = 'name 1999'")?;
     assert_eq!(length, 1999);
-    let mut blob = db.blob_open(DatabaseName::Main, "t", "data", 2000, true)?;
+    let mut blob = db.blob_open(MAIN_DB, "t", "data", 2000, true)?;
     let mut bytes = Vec::new();
     blob.read_to_end(&mut bytes).expect("the blob is read");
     assert_eq!(bytes, vec![1999_usize as u8; 1999]);
@@ -75,7 +75,7 @@ fn main() -> Result<()> {
     assert_eq!(number(&db, "SELECT count(*) FROM stock.copy JOIN t USING(id, data)")?, 2000);
     db.execute("DETACH stock", [])?;
     let mut target = open("backup.db", "sqlite")?;
-    Backup::new(&db, &mut target)?.run_to_completion(-1, std::time::Duration::ZERO, None)?;
+    Backup::new(&db, &mut target)?.run_to_completion(100, std::time::Duration::ZERO, None)?;
     assert_eq!(number(&target, "SELECT sum(id) FROM t")?, 2000 * 2001 / 2);
     for db in [&db, &target] {
         assert_eq!(text(db, "PRAGMA integrity_check")?, "ok");

@@ -189,7 +189,7 @@ impl Loader {
 fn end_page(target: &mut Target, mut draft: Draft) -> Result<PageNo> {
     target.put(|no, store| {
         draft.give_number(no);
-        draft.finish(FIRST, false, store.uuid).0
+        draft.finish(FIRST, false, store.uuid).expect("the page is fresh").0
     })
 }
 

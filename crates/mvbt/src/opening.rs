@@ -165,7 +165,7 @@ pub fn begin_file(store: &Store, pages: u64) -> Result<()> {
                 assert!(draft.insert(index, cell, 0), "an empty page has room");
             }
         }
-        let (bytes, _) = draft.finish(first, false, uuid);
+        let (bytes, _) = draft.finish(first, false, uuid).expect("the page is fresh");
         store.write_pages(&[(no, bytes)].into())?;
     }
     store.flush()?;

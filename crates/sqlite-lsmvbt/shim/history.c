@@ -210,7 +210,7 @@ static int mvPragmaRetain(MvBtree *p, char **az){
 }
 
 static void mvUnpin(MvBtree *p){
-  oneflush_mvbt_txn_close(p->pinned);
+  mvEndTxn(p->pinned);
   p->pinned = 0;
 }
 

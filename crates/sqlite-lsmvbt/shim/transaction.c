@@ -12,8 +12,14 @@ static void mvNoteVersion(MvBtree *p, u64 version){
   }
 }
 
+/* A cursor that was left in it keeps its handle, and not its snapshot. */
+static void mvEndTxn(oneflush_mvbt_txn *txn){
+  if( txn ) (void)oneflush_mvbt_rollback(txn);
+  oneflush_mvbt_txn_close(txn);
+}
+
 static void mvCloseTxn(MvBtree *p){
-  if( p->txn!=p->pinned ) oneflush_mvbt_txn_close(p->txn);
+  if( p->txn!=p->pinned ) mvEndTxn(p->txn);
   p->txn = 0;
   p->nSavepoint = 0;
   p->hasBase = 0;

@@ -42,11 +42,12 @@ pub fn link(engine: &Path, folder: &Path) -> Result<Libraries, String> {
     let removed = std::fs::remove_file(&exports).map_err(|error| error.to_string());
     linked.and(removed)?;
 
-    // One object whose names are SQLite's alone: a program in Rust has its own standard library.
+    // One object whose names are SQLite's alone: a program in Rust has its own standard library. It
+    // has no section groups either: the linker would take those of that library for the same.
     let object = folder.join("liboneflush_sqlite3.o");
     let _ = std::fs::remove_file(&made.r#static);
     let joined = run(Command::new("cc")
-        .args(["-r", "-nostdlib", "-o"])
+        .args(["-r", "-nostdlib", "-Wl,--force-group-allocation", "-o"])
         .arg(&object)
         .args(["-Wl,--whole-archive", SQLITE, "-Wl,--no-whole-archive"])
         .arg(engine))

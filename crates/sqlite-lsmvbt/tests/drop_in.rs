@@ -140,7 +140,14 @@ fn tables_indexes_and_long_rows() {
 
 #[test]
 fn savepoints_aborts_and_changes_under_a_scan() {
-    cases(&["statement_aborts", "savepoints", "changes_under_a_scan", "blobs", "serialized"]);
+    cases(&[
+        "statement_aborts",
+        "savepoints",
+        "changes_under_a_scan",
+        "functions_that_write",
+        "blobs",
+        "serialized",
+    ]);
 }
 
 #[test]

@@ -287,6 +287,42 @@ def changes_under_a_scan(path, engine):
     return seen
 
 
+def functions_that_write(path, engine):
+    """A function of the program begins, commits and rolls back transactions between two columns of a row."""
+    db = connect(path, engine)
+    db.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b, c, d)")
+    db.execute("CREATE TABLE u(x)")
+    db.executemany("INSERT INTO t VALUES(?,?,?,?)", [(n, f"b{n}", f"c{n}" * (n % 200), f"d{n}") for n in range(300)])
+    calls = []
+
+    def writes(n):
+        calls.append(n)
+        if n % 3 == 0:
+            db.execute("INSERT INTO u VALUES(?)", (str(n) * 300,))
+        elif n % 3 == 1:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("DELETE FROM u WHERE rowid % 2")
+            db.execute("COMMIT")
+        else:
+            db.execute("SAVEPOINT s")
+            db.execute("INSERT INTO u VALUES(1)")
+            db.execute("RELEASE s")
+        return n
+
+    db.create_function("writes", 1, writes)
+    for order in "", "ORDER BY a DESC":
+        found = rows(db, f"SELECT a, b, writes(a), c, d FROM t {order}")
+        assert sorted(found) == [(n, f"b{n}", n, f"c{n}" * (n % 200), f"d{n}") for n in range(300)]
+    assert len(calls) == 600
+    sound(db)
+    # Nobody is left who reads an older version.
+    other = connect(path, engine)
+    other.execute("DROP TABLE u")
+    other.close()
+    db.close()
+    return one(connect(path, None), "SELECT count(*) FROM t")
+
+
 def upsert_and_returning(path, engine):
     db = connect(path, engine)
     db.execute("CREATE TABLE t(k TEXT PRIMARY KEY, n INT DEFAULT 1, UNIQUE(n, k)) WITHOUT ROWID")
@@ -455,7 +491,7 @@ def serialized(path, engine):
 
 
 BOTH = [ddl_and_indexes, long_rows, records_that_are_gone, triggers_and_foreign_keys, statement_aborts, savepoints,
-        changes_under_a_scan, upsert_and_returning, fts_json_rtree, blobs, vacuum, pragmas, text_encodings,
+        changes_under_a_scan, functions_that_write, upsert_and_returning, fts_json_rtree, blobs, vacuum, pragmas, text_encodings,
         serialized]
 
 

@@ -393,7 +393,13 @@ impl Draft {
     }
 
     /// The page as it is to be written, and the checksum of its directory.
-    pub fn finish(mut self, version: Version, is_multi: bool, uuid: Uuid) -> (Box<[u8]>, u32) {
+    /// None: it was damaged, so that its cells overlap.
+    pub fn finish(
+        mut self,
+        version: Version,
+        is_multi: bool,
+        uuid: Uuid,
+    ) -> Option<(Box<[u8]>, u32)> {
         let (live, dead) = (self.live.len(), self.dead.len());
         let directory_bytes = live * LIVE_BYTES + dead * DEAD_BYTES;
         let at = self
@@ -427,8 +433,8 @@ impl Draft {
             dead,
             checksum: 0,
         };
-        slot.write(&mut self.bytes, self.slot, uuid);
-        (self.bytes, slot.checksum)
+        slot.write(&mut self.bytes, self.slot, uuid)?;
+        Some((self.bytes, slot.checksum))
     }
 }
 

@@ -74,7 +74,7 @@ impl Image {
     pub fn as_multi(&self, uuid: Uuid) -> Box<[u8]> {
         let mut bytes = self.bytes.clone();
         let mut slot = Slot { is_multi: true, ..self.active };
-        slot.write(&mut bytes, self.active_index, uuid);
+        slot.write(&mut bytes, self.active_index, uuid).expect("it was read so");
         bytes
     }
 

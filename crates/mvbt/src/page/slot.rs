@@ -119,8 +119,23 @@ impl Slot {
         (slot.checksum_of(page, index, uuid)? == slot.checksum).then_some(slot)
     }
 
-    /// Puts the slot and its checksum into the page. Directory and cells are there.
-    pub fn write(&mut self, page: &mut [u8], index: usize, uuid: Uuid) {
+    /// True if two of its cells share bytes, or one does with the directory. No page that was
+    /// written has that: a change of one would change the other.
+    pub fn overlaps(&self, page: &[u8]) -> bool {
+        let ranges = self.cells(page).map(|place| {
+            let from = usize::from(place);
+            let cell = cell::parse(page, from, self.shape());
+            (from, from + cell.map_or(0, |cell| cell.bytes.len()))
+        });
+        let mut ranges: Vec<(usize, usize)> = ranges.collect();
+        ranges.push((self.at, self.at + self.directory_bytes()));
+        ranges.sort_unstable();
+        ranges.windows(2).any(|pair| pair[0].1 > pair[1].0)
+    }
+
+    /// Puts the slot and its checksum into the page. Directory and cells are there. None: a cell
+    /// makes no sense, since another one overlapped it.
+    pub fn write(&mut self, page: &mut [u8], index: usize, uuid: Uuid) -> Option<()> {
         let at = SLOTS_AT + index * SLOT_BYTES;
         let raw = &mut page[at..at + SLOT_BYTES];
         raw.fill(0);
@@ -133,8 +148,9 @@ impl Slot {
         put(raw, 16, &(self.at as u16).to_le_bytes());
         put(raw, 18, &(self.live as u16).to_le_bytes());
         put(raw, 20, &(self.dead as u16).to_le_bytes());
-        self.checksum = self.checksum_of(page, index, uuid).expect("the cells are of this page");
+        self.checksum = self.checksum_of(page, index, uuid)?;
         put(page, at + CHECKSUM_AT, &self.checksum.to_le_bytes());
+        Some(())
     }
 
     /// Over all that the directory covers. None: a cell makes no sense.

@@ -10,8 +10,8 @@ use crate::page::draft::Draft;
 use crate::page::image::Image;
 use crate::ring::{CommitBlock, Expected, PAGES_MAX};
 use crate::store::Store;
-use crate::work::Work;
 use crate::work::pool::Pool;
+use crate::work::{Work, overlap};
 use crate::{PageNo, Result, Version};
 
 /// A transaction that is in the file and durable, and that readers do not see yet (I20).
@@ -120,7 +120,7 @@ impl Work {
         }
         let is_alone = self.spilled.is_empty() || mutant::is(Mutant::EarlyPagesForgotten);
         let is_single = count == 1 && self.fresh.is_empty() && is_alone;
-        let finished = self.finish(!is_single);
+        let finished = self.finish(!is_single)?;
         let mut all = std::mem::take(&mut self.spilled);
         all.extend(&finished.checksums);
         let changed = all.keys().copied().collect();
@@ -176,12 +176,13 @@ impl Work {
         if mutant::is(Mutant::CommitUnflushed) { Ok(()) } else { self.store.flush() }
     }
 
-    fn finish(&mut self, is_multi: bool) -> Finished {
+    fn finish(&mut self, is_multi: bool) -> Result<Finished> {
         let (mut fresh, mut pages) = (BTreeMap::new(), BTreeMap::new());
         let mut checksums = BTreeMap::new();
         let overflow = self.raw.keys().copied().collect();
         for (no, draft) in self.drafts.drain() {
-            let (bytes, checksum) = draft.finish(self.version, is_multi, self.store.uuid);
+            let finished = draft.finish(self.version, is_multi, self.store.uuid);
+            let (bytes, checksum) = finished.ok_or_else(|| overlap(no))?;
             let is_fresh = self.fresh.contains(&no);
             if is_fresh { &mut fresh } else { &mut pages }.insert(no, bytes);
             checksums.insert(no, Expected::Checksum(checksum));
@@ -191,7 +192,7 @@ impl Work {
             checksums.insert(no, Expected::Checksum(checksum));
         }
         self.raw_bytes = 0;
-        Finished { fresh, pages, overflow, checksums }
+        Ok(Finished { fresh, pages, overflow, checksums })
     }
 
     /// Writes pages early if there are many. They count only with the commit block.
@@ -207,7 +208,7 @@ impl Work {
         let inner = self.drafts.values().filter(|draft| draft.height() > 0).count();
         let stay = 2 * inner * self.store.page_bytes <= self.options.spill_bytes;
         let inner = self.drafts.extract_if(|_, draft| stay && draft.height() > 0).collect();
-        let finished = self.finish(true);
+        let finished = self.finish(true)?;
         self.drafts = inner;
         *self.spilled_read.get_mut() = None;
         self.store.write_pages(&finished.fresh)?;

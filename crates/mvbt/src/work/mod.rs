@@ -134,6 +134,9 @@ impl Work {
                 true => self.spilled_image(no)?,
                 false => self.store.page(no)?,
             };
+            if image.active().overlaps(&image.bytes) {
+                return Err(overlap(no));
+            }
             let opened = Draft::open(&image, self.version, self.horizon_of(image.tree));
             if opened.displaced.is_some() && !is_root {
                 return Err(Error::Damaged {
@@ -259,6 +262,10 @@ impl Work {
             false => Err(Error::Damaged { page: tree.root, what: "an emptied root has no room" }),
         }
     }
+}
+
+fn overlap(no: PageNo) -> Error {
+    Error::Damaged { page: no, what: "its cells overlap" }
 }
 
 /// The height of a page above one of this height.

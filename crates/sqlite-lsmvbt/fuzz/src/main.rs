@@ -1,8 +1,8 @@
 //! Changes bytes of databases, with right checksums, and has `exercise` use them:
 //! `oneflush-sqlite-lsmvbt-fuzz EXERCISE FOLDER SECONDS [SEED]`.
 //!
-//! `FOLDER/base` has the databases. What `exercise` names stays in `FOLDER/found`, and is made
-//! again by its seed.
+//! `FOLDER/base` has the databases. Their copies are in the folder for temporary files. What
+//! `exercise` names stays in `FOLDER/found`, and is made again by its seed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,8 @@ fn main() -> ExitCode {
     let until = Instant::now() + Duration::from_secs(seconds);
     let folder = Path::new(folder);
     let bases = databases(&folder.join("base"));
-    let (turn, found) = (folder.join(format!("turn-{seed}")), folder.join("found"));
+    let turn = std::env::temp_dir().join(format!("oneflush-fuzz-sql-{}", std::process::id()));
+    let found = folder.join("found");
     [&turn, &found].into_iter().for_each(|folder| fs::create_dir_all(folder).expect("a folder"));
     let (mut next, mut count) = (seed, 0);
     while Instant::now() < until {
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
             let _ = fs::remove_file(entry.path());
         });
     }
+    let _ = fs::remove_dir_all(&turn);
     println!("{} files from seed {seed} on, {count} found", next - seed);
     if count > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
