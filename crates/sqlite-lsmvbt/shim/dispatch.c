@@ -33,8 +33,8 @@ SQLITE_PRIVATE void sqlite3BtreeCursorZero(BtCursor *pCur){
   stockBtreeCursorZero(pCur);
 }
 
-MV_INLINE SQLITE_PRIVATE int sqlite3BtreeCursor(Btree *p, Pgno iTable, int wrFlag, struct KeyInfo *pKeyInfo,
-                                      BtCursor *pCur){
+MV_INLINE SQLITE_PRIVATE int sqlite3BtreeCursor(Btree *p, Pgno iTable, int wrFlag,
+                                                struct KeyInfo *pKeyInfo, BtCursor *pCur){
   if( MV_IS_SET(p) ) return mvBtreeCursor(p, iTable, wrFlag, pKeyInfo, pCur);
   return stockBtreeCursor(p, iTable, wrFlag, pKeyInfo, pCur);
 }
