@@ -125,22 +125,25 @@ SQLITE_API sqlite3_backup *sqlite3_backup_init(
   Btree *pSrc = 0;
   Btree *pDest = 0;
   int isMv = 0;
+  int isSettled = 0;
   sqlite3_mutex_enter(pSrcDb->mutex);
   sqlite3_mutex_enter(pDestDb->mutex);
   if( pSrcDb!=pDestDb ){
-    /* This also opens a temporary database that nobody has used yet. */
-    pDest = findBtree(pDestDb, pDestDb, zDest);
+    /* This also opens a temporary database that nobody has used yet. The stock function would try
+    ** again where that has failed. */
     pSrc = findBtree(pDestDb, pSrcDb, zSrc);
+    pDest = findBtree(pDestDb, pDestDb, zDest);
     isMv = pSrc && pDest && (MV_IS(pSrc) || MV_IS(pDest));
     if( isMv && sqlite3BtreeTxnState(pDest)!=SQLITE_TXN_NONE ){
       sqlite3ErrorWithMsg(pDestDb, SQLITE_ERROR, "destination database is in use");
     }else if( isMv ){
       p = mvBackupInit(pDestDb, zDest, pSrcDb, pSrc);
     }
+    isSettled = isMv || pSrc==0 || pDest==0;
   }
   sqlite3_mutex_leave(pDestDb->mutex);
   sqlite3_mutex_leave(pSrcDb->mutex);
-  if( isMv ) return (sqlite3_backup*)p;
+  if( isSettled ) return (sqlite3_backup*)p;
   return stock_backup_init(pDestDb, zDest, pSrcDb, zSrc);
 }
 
