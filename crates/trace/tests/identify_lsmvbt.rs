@@ -115,6 +115,22 @@ fn what_is_flushed_before_the_commit_block_belongs_to_its_transaction() {
     assert_eq!(flushes, [1, 2, 2, 1]);
 }
 
+/// The file had grown for it. The commit block was not the last write, and what came behind it was
+/// taken for another transaction.
+#[test]
+fn pages_behind_the_commit_block_belong_to_its_transaction_until_it_is_flushed() {
+    let (found, _) = found(Show::Calls, |pen| {
+        begin(pen);
+        commit(pen, 64, None);
+        let at = pen.db_sector;
+        pen.write(pen.database.clone().as_deref(), &[(at + RING_AT, 1)]);
+        pen.wait(100_000);
+        commit(pen, 3, None);
+        commit(pen, 1, None);
+    });
+    assert_eq!(bytes(&found), [68 * PAGE, PAGE]);
+}
+
 #[test]
 fn an_anchor_is_no_transaction_and_ends_the_one_before() {
     let (found, summary) = found(Show::Calls, |pen| {

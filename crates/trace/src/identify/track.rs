@@ -174,8 +174,13 @@ impl Track {
         let ends = |group: &Group| {
             !self.is_part(group, role) && ends_before(group, role, request, context)
         };
+        let goes_on = self.current.as_ref().is_some_and(|group| self.is_part(group, role));
         if self.current.as_ref().is_some_and(ends) {
             self.settle(Some(request.begin_ns), context);
+        }
+        if let Some(group) = self.current.as_mut().filter(|_| goes_on) {
+            // Only the last flush ends the transaction.
+            group.synced_ns = None;
         }
         if role == Role::Journal {
             self.unit_bytes = self.unit_bytes.min(request.bytes);
