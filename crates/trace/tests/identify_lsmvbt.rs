@@ -1,9 +1,14 @@
 //! Commits of LS-MVBT: what ends one, what is none, and what must not be taken for one.
+//!
+//! The trace is `lsmvbt/two_opens.ftrace` (ext4, Linux 6.18, Python's `sqlite3`). A database is
+//! opened, gets three inserts of 1, 2 and 60 rows and a rollback, and is closed. Then it is opened
+//! again, gets two inserts, and is closed.
 
 mod identify_common;
 
 use identify_common::{DEVICE, PAGE, PAGE_SECTORS, Pen, Show, identify};
-use oneflush_trace::identify::{JournalMode, Summary, Synchronous, Transaction};
+use oneflush_trace::identify::{Identifier, JournalMode, Summary, Synchronous, Transaction};
+use oneflush_trace::import;
 use oneflush_trace::model::{Action, Event, Names};
 
 /// Anchors, and the ring of commit blocks.
@@ -209,4 +214,39 @@ fn a_file_that_is_none_any_more_is_read_as_sqlites() {
     let modes: Vec<JournalMode> = found.iter().map(|found| found.journal_mode).collect();
     assert_eq!(modes[..3], [JournalMode::Lsmvbt; 3]);
     assert_eq!(modes[3..], [JournalMode::Persist; 3]);
+}
+
+/// `with`: the recorder's word is in the trace.
+fn recorded(with: bool) -> (Vec<Transaction>, Summary) {
+    let trace = std::fs::read_to_string("tests/lsmvbt/two_opens.ftrace").unwrap();
+    let lines = trace.lines().filter(|line| with || !line.contains(" oneflush_engine: "));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.ftrace");
+    std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let mut reader = import::open(&path).expect("the trace is of a known format");
+    let mut identifier = Identifier::new();
+    while let Some(event) = reader.next().expect("the trace can be read") {
+        identifier.push(&event, reader.names());
+    }
+    identifier.finish(reader.names())
+}
+
+#[test]
+fn a_recording_has_one_transaction_for_each_commit() {
+    let (found, summary) = recorded(true);
+    let bytes = bytes(&found);
+    assert_eq!(bytes.len(), 5);
+    assert_eq!([bytes[0], bytes[1], bytes[3], bytes[4]], [PAGE; 4]);
+    // The file grew: it was flushed once before.
+    assert!(bytes[2] > 60_000, "{bytes:?}");
+    let flushes: Vec<u64> = found.iter().map(|found| found.flushes).collect();
+    assert_eq!((flushes[0], flushes[1], flushes[3], flushes[4]), (1, 1, 1, 1));
+    // Both openings, and both closes.
+    assert_eq!((summary.partial.db.bytes, summary.partial_count), (4 * PAGE, 0));
+}
+
+#[test]
+fn a_recording_without_the_word_has_commits_of_no_known_mode() {
+    let (found, _) = recorded(false);
+    assert!(found.iter().all(|found| found.journal_mode == JournalMode::Unknown));
 }

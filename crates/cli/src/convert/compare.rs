@@ -148,7 +148,7 @@ mod tests {
             ("PRAGMA user_version = 4", "PRAGMA user_version was 0, and is 4"),
             ("UPDATE t SET v = 1 WHERE _rowid_ = 1", "table t, row 1: column v differs"),
             ("UPDATE t SET v = '' WHERE _rowid_ = 5", "table t, row 2: column v differs"),
-            ("UPDATE t SET _rowid_ = 6 WHERE _rowid_ = 5", "row 2: column _rowid_ differs"),
+            ("UPDATE t SET _rowid_ = 6 WHERE _rowid_ = 5", "row 2: column rowid differs"),
             ("DELETE FROM t WHERE _rowid_ = 5", "table t has no row 2 any more"),
             ("INSERT INTO w VALUES ('b', 1)", "table w has a row 3, and had none"),
             ("UPDATE w SET v = x'01' WHERE k = 'a'", "table w, row 2: column v differs"),
