@@ -40,6 +40,18 @@ fn folder(variable: &str) -> Result<PathBuf, String> {
     std::env::var_os(variable).map(PathBuf::from).ok_or(format!("there is no {variable}"))
 }
 
+/// More of them, as `libsqlite3-sys` takes them from the environment.
+fn flags() -> Vec<String> {
+    const VARIABLE: &str = "LIBSQLITE3_FLAGS";
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    let all = std::env::var(VARIABLE).unwrap_or_default();
+    let flag = |word: &str| match word.starts_with("-D") || word.starts_with("-U") {
+        true => word.to_owned(),
+        false => format!("-D{word}"),
+    };
+    all.split_whitespace().map(flag).collect()
+}
+
 fn build() -> Result<(), String> {
     let out = folder("OUT_DIR")?;
     let shim = folder("CARGO_MANIFEST_DIR")?.join("../sqlite-lsmvbt/shim");
@@ -60,6 +72,9 @@ fn build() -> Result<(), String> {
     compiler.includes([&shim, &engine, &sqlite]).opt_level(2);
     for (name, value) in OPTIONS {
         compiler.define(name, value);
+    }
+    for flag in flags() {
+        compiler.flag(flag);
     }
     compiler.cargo_metadata(false);
     compiler.try_compile("oneflush_sqlite").map_err(|error| error.to_string())?;

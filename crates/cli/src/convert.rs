@@ -1,18 +1,22 @@
 //! `oneflush convert DB --reserve N`: reserved bytes at the end of each page of a database that is
-//! there already.
+//! there already. `oneflush convert DB COPY --engine NAME`: the same database in the other engine.
 
+mod compare;
+mod copy;
 mod error;
 mod facts;
 mod plan;
 mod rewrite;
+mod to_engine;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use oneflush_bench::interrupt;
 use oneflush_vfs::{InspectError, Survey, inspect, shown_name, survey};
 use serde_json::json;
 
+use crate::engine::Engine;
 use crate::{Failure, output};
 use error::ConvertError;
 use plan::{Pages, Plan, Wish};
@@ -25,9 +29,17 @@ const EXAMPLES: &str = "Examples:
   oneflush convert app.db --reserve 24
   oneflush convert app.db --reserve 0 --force
                                       takes all reserved bytes back
+  oneflush convert app.db app.mvbt.db --engine lsmvbt
+                                      a copy in the format of LS-MVBT
+  oneflush convert app.mvbt.db back.db --engine sqlite
 
-SQLite leaves reserved bytes alone; extensions keep something there. Nobody may
-have the database open. First a copy is made beside the database, by VACUUM
+--engine makes a new file, and leaves the database as it is. Programs may use
+the database meanwhile: the copy is of one moment. It is checked by PRAGMA
+integrity_check, and compared with the database value by value, rowids too.
+The new file appears when it is complete and durable. Ctrl-C leaves none.
+
+--reserve: SQLite leaves reserved bytes alone; extensions keep something there.
+Nobody may have the database open. First a copy is made beside the database, by VACUUM
 INTO, and checked: PRAGMA integrity_check, the schema, each table's number of
 rows. Then one transaction writes the pages of the copy into the database file.
 It stays the same file, with its owner, mode, links and journal mode.
@@ -38,20 +50,32 @@ Ctrl-C leaves the database as it was. So does a crash: the next open rolls back.
 
 As by VACUUM, the rowids of a table without INTEGER PRIMARY KEY may change.";
 
+/// Follows the database's name. Whoever makes one may replace such a file.
+const COPY_SUFFIX: &str = "-oneflush-converting";
+
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
+#[command(override_usage = "oneflush convert [OPTIONS] --reserve <N> <DATABASE>
+       oneflush convert [OPTIONS] --engine <NAME> <DATABASE> <COPY>")]
+#[command(group = ArgGroup::new("what").args(["reserve", "engine"]).required(true))]
 pub struct Options {
     /// The database file
     database: PathBuf,
+    /// The new file of --engine, which must not be there
+    #[arg(value_name = "COPY", requires = "engine", conflicts_with = "reserve")]
+    copy: Option<PathBuf>,
     /// Bytes to reserve at the end of each page, 0 to 255
     #[arg(long, value_name = "N")]
-    reserve: u8,
+    reserve: Option<u8>,
+    /// Copy the database into a new file of this engine
+    #[arg(long, value_name = "NAME", requires = "copy")]
+    engine: Option<Engine>,
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
     /// Where bytes are reserved already, change their number; what an extension
     /// keeps there is lost. Also for 8, the number of cksumvfs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "engine")]
     force: bool,
     /// Print one JSON object
     #[arg(long)]
@@ -74,22 +98,41 @@ enum Outcome {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    let outcome = run(options).map_err(Failure::failed)?;
-    output::print(&match options.json {
-        true => format!("{}\n", as_json(options, &outcome)),
-        false => as_text(options, &outcome),
-    })
+    let said = match (options.engine, &options.copy, options.reserve) {
+        (Some(engine), Some(copy), _) => to_engine::run(options, engine, copy),
+        (_, _, reserve) => {
+            let wish = Wish { reserved: reserve.unwrap_or_default(), is_forced: options.force };
+            run(options, wish).map(|outcome| match options.json {
+                true => format!("{}\n", as_json(options, wish, &outcome)),
+                false => as_text(options, wish, &outcome),
+            })
+        }
+    };
+    output::print(&said.map_err(Failure::failed)?)
 }
 
-fn run(options: &Options) -> Result<Outcome, ConvertError> {
-    let given = &options.database;
+/// The file itself.
+fn file(given: &Path) -> Result<PathBuf, ConvertError> {
     let database = given
         .canonicalize()
-        .map_err(|source| ConvertError::File { path: given.clone(), source })?;
-    if !database.is_file() {
-        return Err(ConvertError::NotAFile(given.clone()));
+        .map_err(|source| ConvertError::File { path: given.to_owned(), source })?;
+    match database.is_file() {
+        true => Ok(database),
+        false => Err(ConvertError::NotAFile(given.to_owned())),
     }
-    let wish = Wish { reserved: options.reserve, is_forced: options.force };
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
+fn run(options: &Options, wish: Wish) -> Result<Outcome, ConvertError> {
+    let database = file(&options.database)?;
+    if Engine::is_lsmvbt(&database) {
+        return Err(ConvertError::OfLsmvbt(database));
+    }
     let survey = look(&database)?;
     let pages = Pages::of(&survey).ok_or_else(|| ConvertError::Empty(database.clone()))?;
     let unsure = is_unsure(&survey);
@@ -153,7 +196,7 @@ fn convert(database: &Path, wish: Wish) -> Result<Outcome, ConvertError> {
     }
 }
 
-fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
+fn as_json(options: &Options, wish: Wish, outcome: &Outcome) -> serde_json::Value {
     let (before, plan, converted, unsure) = match outcome {
         Outcome::Already { pages, unsure } => (pages, None, None, *unsure),
         Outcome::Planned { pages, plan, unsure } => (pages, Some(plan), None, *unsure),
@@ -165,7 +208,7 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "unsure": unsure,
         "page_bytes": before.page_bytes,
         "reserved_bytes_before": before.reserved,
-        "reserved_bytes_wanted": options.reserve,
+        "reserved_bytes_wanted": wish.reserved,
         "pages_before": before.count,
         "pages": converted.map(|converted| converted.after.count),
         "tables": converted.map(|converted| converted.tables),
@@ -175,7 +218,7 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-fn as_text(options: &Options, outcome: &Outcome) -> String {
+fn as_text(options: &Options, wish: Wish, outcome: &Outcome) -> String {
     let name = shown_name(&options.database);
     let reserved =
         |pages: &Pages| format!("{} of {} bytes of each page", pages.reserved, pages.page_bytes);
@@ -189,7 +232,7 @@ fn as_text(options: &Options, outcome: &Outcome) -> String {
             "{name}: {} are reserved, and {} would be\nthe conversion would write {} pages anew\n\
             room: up to {} MiB needed, {} MiB free\nnothing was changed\n{}",
             reserved(pages),
-            options.reserve,
+            wish.reserved,
             pages.count - pages.free.min(pages.count),
             plan.needed_bytes.div_ceil(1 << 20),
             plan.free_bytes >> 20,

@@ -10,14 +10,22 @@ use std::path::{Path, PathBuf};
 
 /// What a program with SQLite loads.
 pub const EXTENSION: &str = "liboneflush.so";
+/// SQLite with both engines, in the place of `libsqlite3.so.0`.
+pub const SQLITE: &str = "liboneflush_sqlite3.so";
 
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     #[error(
-        "{name} is neither in {beside} nor in {installed} nor in {multiarch}; `make build` leaves \
+        "{name} is neither in {beside} nor in {installed} nor in {multiarch}; `{make}` leaves \
             it beside the program [OF-501]"
     )]
-    Missing { name: &'static str, beside: String, installed: String, multiarch: String },
+    Missing {
+        name: &'static str,
+        beside: String,
+        installed: String,
+        multiarch: String,
+        make: &'static str,
+    },
     #[error("cannot find this program's own folder: {0} [OF-502]")]
     Myself(io::Error),
 }
@@ -29,7 +37,8 @@ pub fn find(name: &'static str) -> Result<PathBuf, LibraryError> {
         return Ok(path);
     }
     let [beside, installed, multiarch] = folders.map(|folder| folder.display().to_string());
-    Err(LibraryError::Missing { name, beside, installed, multiarch })
+    let make = if name == SQLITE { "make sqlite-lsmvbt" } else { "make build" };
+    Err(LibraryError::Missing { name, beside, installed, multiarch, make })
 }
 
 fn folders(beside: &Path) -> [PathBuf; 3] {

@@ -8,6 +8,7 @@ mod bench;
 mod completions;
 mod convert;
 mod crash;
+mod engine;
 mod identify;
 mod layout;
 mod library;
@@ -33,6 +34,8 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+// Both B-trees, in the place of the library that rusqlite brings.
+use oneflush_sqlite as _;
 
 #[derive(Parser)]
 #[command(
@@ -55,7 +58,7 @@ enum Command {
     Bench(Box<bench::Options>),
     /// Print what a shell needs to complete the command lines of oneflush
     Completions(completions::Options),
-    /// Give an existing database reserved bytes at the end of each page
+    /// Give a database reserved bytes at the end of each page, or copy it into the other engine
     Convert(convert::Options),
     /// Run SQLite on a simulated disk that loses power at every operation, and check what it
     /// recovers
@@ -127,7 +130,12 @@ fn shown() -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    // Those that become or start a program leave it to that.
+    if !matches!(command, Command::Run(_) | Command::Shell(_) | Command::Trace(_)) {
+        engine::forget_variable();
+    }
+    let outcome = match command {
         Command::Advise(options) => advise::main(&options),
         Command::Bench(options) => bench::main(&options),
         Command::Completions(options) => completions::main(&options),

@@ -2,9 +2,10 @@
 
 mod check;
 mod dump;
-mod error;
+pub mod error;
 mod history;
-mod storage;
+pub mod names;
+pub mod storage;
 mod text;
 
 use clap::{Args, Subcommand};
@@ -16,8 +17,8 @@ const EXAMPLES: &str = "Examples:
   oneflush mvbt dump app.mvbt      anchors, commit blocks and trees, readable
   oneflush mvbt history app.mvbt   which versions can be read, and their times
 
-Nothing is changed. These are files of the crate oneflush-mvbt, and no
-databases of SQLite.";
+Nothing is changed. These are files of the crate oneflush-mvbt. A database in
+SQL of the engine lsmvbt is one of them; one of SQLite's own engine is not.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

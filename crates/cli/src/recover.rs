@@ -9,6 +9,7 @@ use oneflush_vfs::{InspectError, LogContents, StrategyKind, shown_name};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
+use crate::engine::Engine;
 use crate::{Failure, output, uri};
 
 const EXAMPLES: &str = "Examples:
@@ -22,7 +23,7 @@ const EXAMPLES: &str = "Examples:
 
 Opening the database with the strategy of its log, eager, waldio or maw, does
 the same. So does an open with plain. Nothing is removed before the database
-file has everything.";
+file has everything. A database of LS-MVBT has no log, so it is left alone.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -50,6 +51,9 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         return Err(Failure::failed(format!(
             "{name}: not a regular file; name the database file itself [OF-319]"
         )));
+    }
+    if Engine::is_lsmvbt(&database) {
+        return of_lsmvbt(options);
     }
     let contents = match oneflush_vfs::inspect(&database) {
         Err(error) if accept_loss::is_for(&error) && options.accept_loss => {
@@ -87,6 +91,21 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             format!("{name}: recovered {}; it is a plain database file now\n", said(&log))
         }
         Some(log) => format!("{name}: the log holds {}; nothing was changed\n", said(&log)),
+    })
+}
+
+/// It has no log beside it.
+fn of_lsmvbt(options: &Options) -> Result<(), Failure> {
+    let name = shown_name(&options.database);
+    output::print(&match options.json {
+        true => format!(
+            "{}\n",
+            json!({ "database": name, "engine": "lsmvbt", "recovered": false, "log": null })
+        ),
+        false => format!(
+            "{name}: a database of LS-MVBT, which has no log; there is nothing to recover\n\
+            after a crash the next open does what is needed; is it sound? oneflush mvbt check\n"
+        ),
     })
 }
 

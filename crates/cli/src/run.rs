@@ -4,10 +4,13 @@
 //! library lets the program's own SQLite load `liboneflush.so` when the first database is opened.
 //! So nothing stands between a supervisor and the program. Signals, process number, exit status,
 //! terminal, descriptors and job control are the program's own.
+//!
+//! With `--engine` the program gets another `libsqlite3.so.0` instead (`run/engine.rs`).
 
+mod engine;
 mod program;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -19,17 +22,27 @@ use oneflush_bench::handover;
 use oneflush_vfs::{OptionError, StrategyKind};
 
 use crate::Failure;
-use crate::library::{self, EXTENSION, LibraryError};
+use crate::engine::Engine;
+use crate::library::{self, EXTENSION, LibraryError, SQLITE};
 
 const EXAMPLES: &str = "Examples:
   oneflush run -- sqlite3 app.db \"PRAGMA oneflush_stats\"
   oneflush run --strategy stock -- python3 app.py
   ONEFLUSH_LOG=/var/log/app/oneflush.log oneflush run -- python3 app.py
+  oneflush run --engine lsmvbt -- python3 app.py
+                                      new databases are of LS-MVBT
 
 The program must link libsqlite3.so dynamically, as the sqlite3 shell and
 Python's sqlite3 module do. For one that has SQLite built in, load the extension
 instead: SELECT load_extension('liboneflush.so'), or ONEFLUSH_DEFAULT=1 with the
 driver's own way.
+
+--engine gives the program another libsqlite3.so.0, which opens databases of
+SQLite and of LS-MVBT. (The sqlite3 shell asks for the very SQLite that it was
+built with: see oneflush shell.) The engine is for new ones: a file that is there says
+itself what it is. A program that brings a libsqlite3.so.0 of its own (by
+DT_RPATH, or built in) is not changed by that. It is told so, and ends. One that
+is setuid is not told: the dynamic linker keeps everything from it.
 
 oneflush run becomes the program: process number, signals and exit status are
 the program's own. Otherwise the exit code is 127 if there is no such program,
@@ -50,6 +63,9 @@ pub struct Options {
     /// maw
     #[arg(long, value_name = "NAME", value_parser = strategy)]
     strategy: Option<String>,
+    /// Engine of new databases, without a strategy: lsmvbt, or sqlite. Existing ones of both open
+    #[arg(long, value_name = "NAME")]
+    engine: Option<Engine>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -73,6 +89,18 @@ pub(crate) enum RunError {
     #[error("{}: cannot be made, so that {PRELOAD} can be preloaded: {source}; set TMPDIR to \
         another folder [OF-505]", .link.display())]
     Link { link: PathBuf, source: io::Error },
+    #[error(
+        "--engine and --strategy exclude each other: a strategy is for the journal or WAL of \
+        SQLite's own engine, and the library of --engine is not the extension; leave one of both \
+        out [OF-513]"
+    )]
+    EngineAndStrategy,
+    #[error("{}: cannot be made, so that the program finds {SQLITE}: {source}; set TMPDIR to \
+        another folder [OF-514]", .folder.display())]
+    Folder { folder: PathBuf, source: io::Error },
+    #[error("{}: the dynamic linker splits this path; set TMPDIR to one without a colon or \
+        semicolon [OF-515]", .0.display())]
+    Split(PathBuf),
 }
 
 impl From<RunError> for Failure {
@@ -80,7 +108,12 @@ impl From<RunError> for Failure {
         let code = match &error {
             RunError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             RunError::Start { .. } => CANNOT_EXECUTE,
-            RunError::Library(_) | RunError::Unpreloadable(_) | RunError::Link { .. } => 1,
+            RunError::EngineAndStrategy => 2,
+            RunError::Library(_)
+            | RunError::Unpreloadable(_)
+            | RunError::Link { .. }
+            | RunError::Folder { .. }
+            | RunError::Split(_) => 1,
         };
         Failure::WithCode(error.into(), code)
     }
@@ -88,6 +121,13 @@ impl From<RunError> for Failure {
 
 /// Returns only if there is no program to become.
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if let Some(engine) = options.engine {
+        let is_alone = options.strategy.is_none();
+        return Ok(match is_alone {
+            true => becomes(&options.command, engine::variables(engine)?),
+            false => Err(RunError::EngineAndStrategy),
+        }?);
+    }
     let variables =
         options.strategy.as_ref().map(|strategy| ("ONEFLUSH_STRATEGY", OsString::from(strategy)));
     Ok(with_variables(&options.command, variables)?)
@@ -98,9 +138,30 @@ pub(crate) fn with_variables(
     program: &[OsString],
     variables: impl IntoIterator<Item = (&'static str, OsString)>,
 ) -> Result<(), RunError> {
-    let extension = library::find(EXTENSION)?;
-    let preload = preloadable(library::find(PRELOAD)?)?;
+    let ours = [
+        ("ONEFLUSH_EXTENSION", library::find(EXTENSION)?.into_os_string()),
+        ("ONEFLUSH_EXPECTED_VERSION", oneflush_vfs::VERSION.into()),
+        ("ONEFLUSH_DEFAULT", "1".into()),
+    ];
+    becomes(program, ours.into_iter().chain(variables))
+}
+
+fn becomes(
+    program: &[OsString],
+    variables: impl IntoIterator<Item = (&'static str, OsString)>,
+) -> Result<(), RunError> {
     let name = program[0].to_string_lossy().into_owned();
+    let source = handover::become_program(&mut command(program, variables)?);
+    Err(RunError::Start { command: name, source })
+}
+
+/// `program`, with the library that is preloaded and with these environment variables.
+fn command(
+    program: &[OsString],
+    variables: impl IntoIterator<Item = (&'static str, OsString)>,
+) -> Result<Command, RunError> {
+    let preload = preloadable(library::find(PRELOAD)?)?;
+    let name = program[0].to_string_lossy();
     if program::is_static(&program[0]) {
         eprintln!(
             "oneflush run: {name} is linked statically, so nothing can be preloaded and Oneflush \
@@ -111,12 +172,13 @@ pub(crate) fn with_variables(
     let mut command = Command::new(&program[0]);
     command
         .args(&program[1..])
-        .env("LD_PRELOAD", preloads(&preload))
-        .env("ONEFLUSH_EXTENSION", extension)
-        .env("ONEFLUSH_EXPECTED_VERSION", oneflush_vfs::VERSION)
-        .env("ONEFLUSH_RUN_PID", std::process::id().to_string())
-        .env("ONEFLUSH_DEFAULT", "1")
-        .envs(variables);
+        .env("LD_PRELOAD", before(&preload, "LD_PRELOAD"))
+        .env("ONEFLUSH_RUN_PID", std::process::id().to_string());
+    // Of another `oneflush run` that this one is a child of.
+    for variable in ["ONEFLUSH_EXTENSION", engine::LIBRARY_VARIABLE] {
+        command.env_remove(variable);
+    }
+    command.envs(variables);
     // The program may close descriptor 2 and open another file in its place.
     if let Ok(stderr) = rustix::fs::fstat(io::stderr()) {
         command.env(
@@ -127,7 +189,12 @@ pub(crate) fn with_variables(
     if std::env::var_os(oneflush_vfs::LOG_VARIABLE).is_none() {
         command.env(oneflush_vfs::LOG_VARIABLE, "stderr");
     }
-    Err(RunError::Start { command: name, source: handover::become_program(&mut command) })
+    Ok(command)
+}
+
+/// A program whose SQLite has both engines. New databases are of this one.
+pub(crate) fn with_engine(program: &OsStr, engine: Engine) -> Result<Command, RunError> {
+    command(&[program.to_owned()], engine::variables(engine)?)
 }
 
 /// The dynamic linker splits `LD_PRELOAD` at spaces and colons. A path that has some is preloaded
@@ -175,10 +242,10 @@ fn replace(library: &Path, link: &Path) -> io::Result<()> {
     fs::rename(&new, link)
 }
 
-/// What the user preloads already stays, behind ours.
-fn preloads(ours: &Path) -> OsString {
+/// What the user has in the variable already stays, behind ours.
+fn before(ours: &Path, variable: &str) -> OsString {
     let mut all = ours.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+    if let Some(others) = std::env::var_os(variable).filter(|others| !others.is_empty()) {
         all.push(":");
         all.push(others);
     }

@@ -17,11 +17,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use oneflush_bench::handover;
 use oneflush_vfs::StrategyKind;
 
-use crate::library::{self, EXTENSION, LibraryError};
+use crate::engine::Engine;
+use crate::library::{self, EXTENSION, LibraryError, SQLITE};
+use crate::run::{self, RunError};
 use crate::{Failure, uri};
 
 const EXAMPLES: &str = "Examples:
@@ -33,6 +35,7 @@ const EXAMPLES: &str = "Examples:
   oneflush shell app.db \".backup copy.db\"           a plain copy while in use
   oneflush shell --strategy eager app.db             a new program's database,
                                                      tried by hand
+  oneflush shell --engine lsmvbt app.db              a new one of LS-MVBT
 
 Which strategy: a database that is in use with eager, waldio or maw, or was
 when it crashed, can only be read with that, so that is taken for it (the shell
@@ -40,11 +43,17 @@ joins the programs that use it, or recovers it). For all others it is auto,
 which leaves plain SQLite files. --strategy and ONEFLUSH_STRATEGY go before
 that.
 
+A database of LS-MVBT is opened by its own engine, without a strategy. --engine
+says what a new one is to be. That needs oneflush-sqlite3, or a sqlite3 that was
+built with the SQLite of liboneflush_sqlite3.so.
+
 It takes the sqlite3 of PATH, 3.40 or newer, and becomes it: the exit code is
 sqlite3's. ~/.sqliterc is read before the database is open. Oneflush's messages
 go to standard error, unless ONEFLUSH_LOG is off, syslog or a file.";
 
 const SHELL: &str = "sqlite3";
+/// SQLite's shell with both engines, as `make sqlite-lsmvbt` leaves it.
+const OWN_SHELL: &str = "oneflush-sqlite3";
 const VERSION_MIN: (u32, u32) = (3, 40);
 
 /// For how long the first look at the database waits for others.
@@ -78,16 +87,21 @@ const WITH_A_VALUE: [&str; 10] = [
 const WITH_TWO_VALUES: [&str; 2] = ["lookaside", "pagecache"];
 
 const STRATEGY: &str = "--strategy";
+const ENGINE: &str = "--engine";
 
 #[derive(Args)]
 #[command(
     after_help = EXAMPLES,
-    override_usage = "oneflush shell [--strategy NAME] [OPTIONS OF sqlite3] DATABASE [SQL]..."
+    override_usage = "oneflush shell [--strategy NAME] [OPTIONS OF sqlite3] DATABASE [SQL]...
+       oneflush shell [--engine NAME] [OPTIONS OF sqlite3] DATABASE [SQL]..."
 )]
 pub struct Options {
     /// How to open it: auto, stock, plain, eager, waldio or maw
     #[arg(long, value_name = "NAME")]
     strategy: Option<StrategyKind>,
+    /// The engine of a new database: sqlite or lsmvbt
+    #[arg(long, value_name = "NAME")]
+    engine: Option<Engine>,
     /// The database file, and what sqlite3 takes before and behind it: options, SQL, dot-commands
     #[arg(
         required = true,
@@ -103,6 +117,7 @@ pub struct Options {
 struct Asked {
     database: Option<PathBuf>,
     strategy: Option<StrategyKind>,
+    engine: Option<Engine>,
     /// For the shell, without the database.
     arguments: Vec<OsString>,
 }
@@ -117,18 +132,16 @@ fn read(given: &[OsString]) -> Result<Asked, String> {
         if text == "--" {
             continue;
         }
-        if let Some(name) =
-            text.strip_prefix(STRATEGY).filter(|name| name.is_empty() || name.starts_with('='))
-        {
-            let name = match name.strip_prefix('=') {
-                Some(name) => name.to_owned(),
-                None => rest
-                    .next()
-                    .ok_or("--strategy: a name is missing [OF-528]")?
-                    .to_string_lossy()
-                    .into_owned(),
-            };
+        if let Some(name) = value_of(STRATEGY, text, &mut rest) {
+            let name = name.ok_or("--strategy: a name is missing [OF-528]")?;
             asked.strategy = Some(name.parse().map_err(|error| format!("{error}"))?);
+            continue;
+        }
+        if let Some(name) = value_of(ENGINE, text, &mut rest) {
+            let name = name.ok_or("--engine: a name is missing [OF-529]")?;
+            asked.engine = Some(Engine::from_str(&name, true).map_err(|_| {
+                format!("--engine: \"{name}\" is no engine; allowed: lsmvbt, sqlite [OF-530]")
+            })?);
             continue;
         }
         let Some(option) = names(std::slice::from_ref(argument)).next() else {
@@ -150,10 +163,31 @@ fn read(given: &[OsString]) -> Result<Asked, String> {
     Ok(asked)
 }
 
+/// The value of an option, if this argument is that option. The inner `None`: the value is missing.
+fn value_of<'a>(
+    option: &str,
+    argument: &str,
+    rest: &mut impl Iterator<Item = &'a OsString>,
+) -> Option<Option<String>> {
+    match argument.strip_prefix(option)? {
+        "" => Some(rest.next().map(|value| value.to_string_lossy().into_owned())),
+        value => value.strip_prefix('=').map(|value| Some(value.to_owned())),
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 enum ShellError {
     #[error("{0}")]
     Library(#[from] LibraryError),
+    #[error("{0}")]
+    Run(#[from] RunError),
+    #[error("{}: LS-MVBT has neither a journal nor a WAL, so it has no strategy; leave --strategy \
+        out, or take a database of SQLite's own engine [OF-531]", .0.display())]
+    NoStrategy(PathBuf),
+    #[error("{} takes only the SQLite that it was built with, {version}, and {SQLITE} is another \
+        one; `make sqlite-lsmvbt` with ONEFLUSH_SQLITE_AMALGAMATION=PATH, for a sqlite3.c beside \
+        its shell.c, makes {OWN_SHELL}; put that beside the program [OF-532]", .shell.display())]
+    OtherSqlite { shell: PathBuf, version: String },
     #[error("there is no {SHELL} in PATH; install the SQLite shell (Debian: apt install sqlite3), \
         {wanted} [OF-521]", wanted = wanted())]
     Missing,
@@ -179,6 +213,7 @@ fn wanted() -> String {
 pub fn main(options: &Options) -> Result<(), Failure> {
     let mut asked = read(&options.arguments).map_err(Failure::usage)?;
     asked.strategy = asked.strategy.or(options.strategy);
+    asked.engine = asked.engine.or(options.engine);
     if let Some(name) = names(&asked.arguments).find(|name| OPENERS.contains(name)) {
         return Err(Failure::usage(format!(
             "-{name}: Oneflush opens the database, so {SHELL} cannot choose how; leave the option \
@@ -192,7 +227,13 @@ pub fn main(options: &Options) -> Result<(), Failure> {
                 {SHELL} without Oneflush [OF-527]"
         )));
     };
-    become_shell(database, asked.strategy, &asked.arguments).map_err(Failure::failed)
+    let is_lsmvbt = Engine::is_lsmvbt(database);
+    let became = match asked.engine.or(is_lsmvbt.then_some(Engine::Lsmvbt)) {
+        Some(_) if asked.strategy.is_some() => Err(ShellError::NoStrategy(database.to_owned())),
+        Some(engine) => become_shell_of(database, engine, &asked.arguments),
+        None => become_shell(database, asked.strategy, &asked.arguments),
+    };
+    became.map_err(Failure::failed)
 }
 
 /// Of the shell's options, without their dashes, one or two. Behind `-A` stand those of `.archive`.
@@ -224,23 +265,64 @@ fn become_shell(
         uri += "&mode=ro";
     }
     let mut command = Command::new(&shell);
+    open_first(&mut command, Some(load(&extension)), &uri);
+    if std::env::var_os(oneflush_vfs::LOG_VARIABLE).is_none() {
+        command.env(oneflush_vfs::LOG_VARIABLE, "stderr");
+    }
+    let source = handover::become_program(command.arg(":memory:").args(arguments));
+    Err(ShellError::Start { shell, source })
+}
+
+/// The same with an engine, by a SQLite that has both.
+fn become_shell_of(file: &Path, engine: Engine, arguments: &[OsString]) -> Result<(), ShellError> {
+    let of_database = |source| ShellError::Database { database: file.to_owned(), source };
+    let database = std::path::absolute(file).map_err(of_database)?;
+    let (shell, mut command) = shell_of(engine)?;
+    let mut uri = format!("{}?engine={}", uri::without_parameters(&database), engine.word());
+    if names(arguments).any(|name| name == READ_ONLY) {
+        uri += "&mode=ro";
+    }
+    open_first(&mut command, None, &uri);
+    let source = handover::become_program(command.arg(":memory:").args(arguments));
+    Err(ShellError::Start { shell, source })
+}
+
+/// Our own, which has both engines, or one of PATH with our library.
+fn shell_of(engine: Engine) -> Result<(PathBuf, Command), ShellError> {
+    if let Ok(own) = library::find(OWN_SHELL) {
+        let command = Command::new(&own);
+        return Ok((own, command));
+    }
+    let shell = shell()?;
+    let said = run::with_engine(shell.as_os_str(), engine)?
+        .env_remove("ONEFLUSH_RUN_PID")
+        .args([":memory:", "SELECT 1"])
+        .output()
+        .map_err(|source| ShellError::Start { shell: shell.clone(), source })?;
+    if String::from_utf8_lossy(&said.stderr).contains("version mismatch") {
+        let version = Command::new(&shell).arg("-version").output().unwrap_or(said).stdout;
+        let version = String::from_utf8_lossy(&version);
+        let version = version.split(' ').next().unwrap_or_default().to_owned();
+        return Err(ShellError::OtherSqlite { shell, version });
+    }
+    let command = run::with_engine(shell.as_os_str(), engine)?;
+    Ok((shell, command))
+}
+
+/// What the shell does before all else.
+fn open_first(command: &mut Command, load: Option<OsString>, uri: &str) {
     command.arg("-bail");
-    for line in [
-        load(&extension),
+    let lines = [
         format!(".open {uri}").into(),
         format!(".timeout {TIMEOUT_MS}").into(),
         FIRST_LOOK.into(),
         IS_OPEN.into(),
         ".timeout 0".into(),
         ".bail off".into(),
-    ] {
+    ];
+    for line in load.into_iter().chain(lines) {
         command.arg("-cmd").arg(line);
     }
-    if std::env::var_os(oneflush_vfs::LOG_VARIABLE).is_none() {
-        command.env(oneflush_vfs::LOG_VARIABLE, "stderr");
-    }
-    let source = handover::become_program(command.arg(":memory:").args(arguments));
-    Err(ShellError::Start { shell, source })
 }
 
 /// Between quotation marks the shell knows the escapes of C.
@@ -360,6 +442,10 @@ mod tests {
             );
         }
         assert!(read(&["a.db".into(), "--strategy".into()]).is_err());
+        for line in ["a.db --engine lsmvbt SQL", "--engine=lsmvbt a.db SQL"] {
+            assert_eq!(asked(line).engine, Some(Engine::Lsmvbt), "{line}");
+        }
+        assert!(read(&["--engine=sqlight".into()]).unwrap_err().contains("lsmvbt, sqlite"));
         let error = read(&["a.db".into(), "--strategy".into(), "eagre".into()]).unwrap_err();
         assert!(error.contains("auto, stock"), "{error}");
     }

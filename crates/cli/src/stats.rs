@@ -1,10 +1,13 @@
 //! `oneflush stats DB`: what a database's files say of it, readable.
 
-use std::path::PathBuf;
+mod lsmvbt;
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use oneflush_vfs::{Survey, shown_name, survey};
 
+use crate::engine::Engine;
 use crate::{Failure, output};
 
 const EXAMPLES: &str = "Examples:
@@ -14,7 +17,9 @@ const EXAMPLES: &str = "Examples:
 Nothing is changed, and the database is not opened. Counters of commits, bytes
 and flushes live in the programs that have the database open; a program asks for
 its own with PRAGMA oneflush_stats. Locks tell who uses it: in WAL mode whoever
-has read from it, in the other modes whoever is in a transaction.";
+has read from it, in the other modes whoever is in a transaction.
+
+A database of LS-MVBT is read by its own engine, also while others use it.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -27,12 +32,19 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if Engine::is_lsmvbt(&options.database) {
+        let survey = lsmvbt::survey(&options.database).map_err(Failure::failed)?;
+        return output::print(&match options.json {
+            true => format!("{}\n", survey.json()),
+            false => table(&options.database, survey.rows()),
+        });
+    }
     let survey = survey(&options.database).map_err(Failure::failed)?;
     if options.json {
         let json = serde_json::to_string(&survey).map_err(Failure::failed)?;
         return output::print(&format!("{json}\n"));
     }
-    output::print(&table(&survey))
+    output::print(&table(&survey.database, rows(&survey)))
 }
 
 const LABEL_CHARS: usize = 13;
@@ -41,12 +53,16 @@ const LINE_CHARS_MAX: usize = 80;
 /// A label and its value.
 type Row = (String, String);
 
-fn table(survey: &Survey) -> String {
+fn rows(survey: &Survey) -> Vec<Row> {
     let mut rows = Vec::new();
     rows_of_files(survey, &mut rows);
     rows_of_log(survey, &mut rows);
     rows_of_users(survey, &mut rows);
-    let mut text = format!("{}\n", shown_name(&survey.database));
+    rows
+}
+
+fn table(database: &Path, rows: Vec<Row>) -> String {
+    let mut text = format!("{}\n", shown_name(database));
     for (label, value) in rows {
         // A suffix may be longer than the column.
         let label_chars = LABEL_CHARS.max(label.chars().count() + 1);

@@ -5,13 +5,15 @@ mod advice;
 mod language;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use oneflush_bench::interrupt;
 use oneflush_bench::trial::{self, Plan, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN};
+use oneflush_vfs::shown_name;
 
+use crate::engine::Engine;
 use crate::progress::Terminal;
 use crate::{Failure, output};
 use language::Language;
@@ -64,11 +66,26 @@ pub struct Options {
     json: bool,
 }
 
+/// Strategies are for SQLite's journal and WAL.
+fn of_lsmvbt(path: &Path) -> String {
+    let name = shown_name(path);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    format!(
+        "{name}: a database of LS-MVBT, which has neither a journal nor a WAL, so a strategy would \
+        change nothing; its place can be measured: oneflush try {}; or a copy: oneflush convert \
+        {name} COPY --engine sqlite",
+        shown_name(folder.unwrap_or(Path::new(".")))
+    )
+}
+
 pub fn main(options: &Options) -> Result<(), Failure> {
     let Some(path) = &options.path else {
         let language = options.language.unwrap_or(Language::Any);
         return output::print(&language.how(None));
     };
+    if Engine::is_lsmvbt(path) {
+        return Err(Failure::failed(of_lsmvbt(path)));
+    }
     interrupt::install().map_err(Failure::failed)?;
     let plan = Plan {
         path: path.clone(),

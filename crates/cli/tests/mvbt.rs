@@ -155,13 +155,16 @@ fn what_cannot_be_shown_is_named_with_the_way_out() {
     let missing = sandbox.path().join("missing.mvbt");
     let foreign = sandbox.path().join("foreign.db");
     std::fs::write(&foreign, b"SQLite format 3\0").unwrap();
-    let cases: [(&str, &Path, &[&str], &str); 8] = [
+    let text = sandbox.path().join("notes.txt");
+    std::fs::write(&text, b"a text that is no database").unwrap();
+    let cases: [(&str, &Path, &[&str], &str); 9] = [
         ("check", &missing, &[], "[OF-701]"),
         ("dump", &missing, &[], "[OF-701]"),
         ("check", sandbox.path(), &[], "[OF-701]"),
-        ("check", &foreign, &[], "[OF-702]"),
+        ("check", &text, &[], "[OF-702]"),
+        ("check", &foreign, &[], "[OF-707]"),
         ("history", &missing, &[], "[OF-701]"),
-        ("history", &foreign, &[], "[OF-702]"),
+        ("history", &foreign, &[], "[OF-707]"),
         ("dump", &path, &["--page", "99999"], "[OF-705]"),
         ("dump", &path, &["--tree", "77"], "[OF-706]"),
     ];

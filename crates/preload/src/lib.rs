@@ -13,10 +13,12 @@
 //!
 //! | environment variable | meaning |
 //! |---|---|
-//! | `ONEFLUSH_EXTENSION` | path of `liboneflush.so`; unset: this library does nothing |
+//! | `ONEFLUSH_EXTENSION` | path of `liboneflush.so`; unset: none is loaded |
+//! | `ONEFLUSH_SQLITE` | path of the SQLite that the program must have (`own.rs`); unset: any |
 //! | `ONEFLUSH_EXPECTED_VERSION` | the program's version; an extension of another one is refused |
 //! | `ONEFLUSH_RUN_PID` | the process that `oneflush run` became (`unused.rs`) |
 
+mod own;
 mod unused;
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
@@ -78,6 +80,11 @@ fn load_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         unused::is_used();
+        if let Some(wanted) = std::env::var_os("ONEFLUSH_SQLITE")
+            && let Err(message) = own::check(&wanted)
+        {
+            fail(&message);
+        }
         if let Some(extension) = std::env::var_os("ONEFLUSH_EXTENSION")
             && let Err(message) = load(&extension)
         {

@@ -15,6 +15,12 @@ pub(crate) const FRAME_HEADER_BYTES: u64 = 24;
 /// section 4.4.
 pub(crate) const WRITE_LOCK_AT: u64 = 120;
 
+/// A file of LS-MVBT begins so (`docs/mvbt-format.md`).
+pub(crate) const LSMVBT_MAGIC: &[u8; 16] = b"Oneflush mvbt 1\n";
+/// Two anchors, and behind them eight commit blocks. Then come the pages.
+pub(crate) const LSMVBT_ANCHORS_BYTES: u64 = 8 << 10;
+pub(crate) const LSMVBT_HEAD_BYTES: u64 = 40 << 10;
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
@@ -32,6 +38,14 @@ pub enum Action {
     /// if the trace says it.
     OnFileOf {
         below: DeviceId,
+    },
+    /// `file` is a database of LS-MVBT from here on, or, with 0 bytes of a page, none any more. On
+    /// `device`, the event's `bytes` from its `sector` on are a piece of the file's head, which is
+    /// [`LSMVBT_HEAD_BYTES`] long. The piece begins at this offset of the file, and the one at 0
+    /// comes first. 0 bytes: nobody knows where the head is.
+    Lsmvbt {
+        page_bytes: u32,
+        offset: u32,
     },
     /// The request enters the device's queue (`block_rq_insert`, `I`). The thread may be a worker
     /// of the kernel.
@@ -136,7 +150,7 @@ impl Event {
     /// False for facts without a time. A tool that adds such a line to a trace need not know when
     /// it began.
     pub fn has_time(&self) -> bool {
-        !matches!(self.action, Action::OnFileOf { .. })
+        !matches!(self.action, Action::OnFileOf { .. } | Action::Lsmvbt { .. })
     }
 
     /// An event that moves no bytes and of which nothing else is known.

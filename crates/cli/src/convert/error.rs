@@ -1,10 +1,12 @@
 //! Why a database is not converted. Where nothing else is said, it is as it was.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use oneflush_vfs::{InspectError, User, shown_name};
 use rusqlite::ErrorCode;
+
+use crate::engine::Engine;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
@@ -66,33 +68,70 @@ pub enum ConvertError {
     #[error("{}: the disk is full; make room, then convert again; the database is as it \
         was [OF-620]", shown_name(.0))]
     Full(PathBuf),
+    #[error("{}: is there already, and a copy goes into a new file; give another name [OF-621]",
+        shown_name(.0))]
+    Exists(PathBuf),
+    #[error("{}: is a database of {engine} already; to copy it as it is: \
+        VACUUM INTO [OF-622]", shown_name(.database))]
+    SameEngine { database: PathBuf, engine: Engine },
+    #[error("{}: a database of LS-MVBT, whose pages have no reserved bytes; for a copy in SQLite's \
+        format: oneflush convert {} COPY --engine sqlite [OF-623]", shown_name(.0), shown_name(.0))]
+    OfLsmvbt(PathBuf),
+    #[error("{}: the copy does not equal the database: {found}; the copy was deleted [OF-624]",
+        shown_name(.target))]
+    TargetDiffers { target: PathBuf, found: String },
+    #[error("{}: interrupted; the file was not made [OF-625]", shown_name(.0))]
+    NotMade(PathBuf),
+    #[error("{}: {step}: SQLite says: {source}; {} was not made [OF-626]",
+        shown_name(.database), shown_name(.target))]
+    Copy { database: PathBuf, target: PathBuf, step: &'static str, source: rusqlite::Error },
+    #[error("{}: {source}; only the database's own program defines this, so copy there, by \
+        VACUUM INTO 'file:COPY?engine=lsmvbt' or engine=sqlite [OF-627]", shown_name(.database))]
+    CopyNeedsItsProgram { database: PathBuf, source: rusqlite::Error },
     #[error("{0}")]
     Inspect(#[from] InspectError),
 }
 
 impl ConvertError {
     /// Of a step before the database is changed, or whose change was rolled back.
-    pub fn of_sqlite(
-        database: &std::path::Path,
-        step: &'static str,
-        source: rusqlite::Error,
-    ) -> ConvertError {
+    pub fn of_sqlite(database: &Path, step: &'static str, source: rusqlite::Error) -> ConvertError {
         let database = database.to_owned();
-        let text = source.to_string();
-        let is_undefined =
-            ["no such collation", "no such function", "unknown function", "unknown tokenizer"];
         match source.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 ConvertError::InUse { database, users: Vec::new() }
             }
             Some(ErrorCode::NotADatabase) => ConvertError::NotADatabase(database),
             Some(ErrorCode::DiskFull) => ConvertError::Full(database),
-            _ if is_undefined.iter().any(|words| text.contains(words)) => {
-                ConvertError::NeedsItsProgram { database, source }
-            }
+            _ if needs_its_program(&source) => ConvertError::NeedsItsProgram { database, source },
             _ => ConvertError::Sqlite { database, step, source },
         }
     }
+
+    /// Of a copy into another engine.
+    pub fn of_copy(
+        database: &Path,
+        target: &Path,
+        step: &'static str,
+        source: rusqlite::Error,
+    ) -> ConvertError {
+        match ConvertError::of_sqlite(database, step, source) {
+            ConvertError::Full(_) => ConvertError::Full(target.to_owned()),
+            ConvertError::NeedsItsProgram { database, source } => {
+                ConvertError::CopyNeedsItsProgram { database, source }
+            }
+            ConvertError::Sqlite { database, step, source } => {
+                ConvertError::Copy { database, target: target.to_owned(), step, source }
+            }
+            error => error,
+        }
+    }
+}
+
+fn needs_its_program(error: &rusqlite::Error) -> bool {
+    let text = error.to_string();
+    ["no such collation", "no such function", "unknown function", "unknown tokenizer"]
+        .iter()
+        .any(|words| text.contains(words))
 }
 
 fn named(users: &[User]) -> String {

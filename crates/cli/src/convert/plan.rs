@@ -91,12 +91,17 @@ pub fn plan(database: &Path, pages: Pages, wish: Wish) -> Result<Option<Plan>, C
     Ok(Some(Plan { needed_bytes, free_bytes }))
 }
 
+/// Room for a copy of so many bytes in the other engine, whose pages may be less full.
+pub fn copy_bytes(bytes: u64) -> u64 {
+    bytes + bytes / 2 + SLACK_BYTES
+}
+
 /// The copy is made, so what is still needed is known.
 pub fn check_room_to_write(database: &Path, pages: Pages, copied: u64) -> Result<(), ConvertError> {
     check_room(database, pages.write_bytes(copied)).map(drop)
 }
 
-fn check_room(database: &Path, needed_bytes: u64) -> Result<u64, ConvertError> {
+pub fn check_room(database: &Path, needed_bytes: u64) -> Result<u64, ConvertError> {
     let folder = folder_of(database);
     let room = statvfs(&folder)
         .map_err(|errno| ConvertError::File { path: folder.clone(), source: errno.into() })?;
@@ -110,16 +115,21 @@ fn check_room(database: &Path, needed_bytes: u64) -> Result<u64, ConvertError> {
 
 /// The database file is written, and files beside it are made.
 pub fn check_rights(database: &Path) -> Result<(), ConvertError> {
-    let all = Access::READ_OK | Access::WRITE_OK;
-    for (path, wanted) in [(database.to_owned(), all), (folder_of(database), all | Access::EXEC_OK)]
-    {
-        access(&path, wanted)
-            .map_err(|errno| ConvertError::ReadOnly { path, source: io::Error::from(errno) })?;
-    }
-    Ok(())
+    check_access(database.to_owned(), Access::READ_OK | Access::WRITE_OK)?;
+    check_rights_of_folder(database)
 }
 
-fn folder_of(database: &Path) -> PathBuf {
+/// Files are made there.
+pub fn check_rights_of_folder(file: &Path) -> Result<(), ConvertError> {
+    check_access(folder_of(file), Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
+}
+
+fn check_access(path: PathBuf, wanted: Access) -> Result<(), ConvertError> {
+    access(&path, wanted)
+        .map_err(|errno| ConvertError::ReadOnly { path, source: io::Error::from(errno) })
+}
+
+pub fn folder_of(database: &Path) -> PathBuf {
     database.parent().unwrap_or(Path::new("/")).to_owned()
 }
 

@@ -28,13 +28,12 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::ConvertError;
 use super::facts::{self, Facts};
 use super::plan::{self, Pages, Wish};
+use super::{COPY_SUFFIX, with_suffix};
 use crate::uri;
 use crate::watch::Watch;
 
 /// VFS of SQLite itself: the database is a plain one, and every strategy reads the result.
 const VFS: &str = "unix";
-/// Follows the database's name. Whoever holds the lock may remove such a file.
-const COPY_SUFFIX: &str = "-oneflush-converting";
 /// Between two looks at signals.
 const PAGES_A_STEP: i32 = 256;
 
@@ -318,12 +317,6 @@ fn remove(copy: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = path.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
 }
 
 #[cfg(test)]

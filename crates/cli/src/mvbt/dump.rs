@@ -8,8 +8,10 @@ use oneflush_mvbt::{Error, PageNo, Read, Result, TreeId};
 use oneflush_vfs::shown_name;
 
 use super::error::MvbtError;
+use super::names;
 use super::storage;
 use super::text::{bytes, grouped, more, plural};
+use crate::identify::table::printable;
 use crate::{Failure, output};
 
 const EXAMPLES: &str = "Examples:
@@ -110,6 +112,7 @@ impl Dump<'_> {
     }
 
     fn trees(&self, file: &Inspection) -> Told {
+        let names = names::of(&self.options.file).unwrap_or_default();
         let reader = storage::database(&self.options.file)?
             .begin_read()
             .map_err(|source| self.failed(source))?;
@@ -117,7 +120,9 @@ impl Dump<'_> {
             Ok(trees) => trees,
             Err(error) => return Ok(format!("  the catalog cannot be read: {error}\n")),
         };
-        let mut text = format!("  {:>10}  {:8}{:>14}{:>8}\n", "tree", "kind", "root", "height");
+        let of_sql = if names.is_empty() { "" } else { "  name in SQL" };
+        let mut text =
+            format!("  {:>10}  {:8}{:>14}{:>8}{of_sql}\n", "tree", "kind", "root", "height");
         let all = [TreeId(0), TreeId(1)].into_iter().chain(trees);
         let mut all = all.peekable();
         for id in all.by_ref().take(self.options.limit) {
@@ -138,7 +143,12 @@ impl Dump<'_> {
                             .map_or("?".to_owned(), |one| one.height.to_string()),
                         _ => "?".to_owned(),
                     };
-                    format!("  {:>10}  {kind:8}{:>14}{height:>8}\n", id.0, tree.root.0)
+                    let name = names.iter().find(|named| named.id == id.0);
+                    let name = name.map_or(String::new(), |named| {
+                        let kind = if named.kind == "index" { "index " } else { "" };
+                        format!("  {kind}{}", printable(&named.name))
+                    });
+                    format!("  {:>10}  {kind:8}{:>14}{height:>8}{name}\n", id.0, tree.root.0)
                 }
             };
         }

@@ -1,8 +1,13 @@
 //! Messages, and the way out.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 use oneflush_mvbt::{Error, PageNo, TreeId};
+
+/// How a database of SQLite's own engine begins.
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 #[derive(Debug, thiserror::Error)]
 pub enum MvbtError {
@@ -10,6 +15,11 @@ pub enum MvbtError {
     Unreadable { name: String, source: io::Error },
     #[error("{source}. Nothing was changed [OF-702]")]
     NoDatabase { source: Error },
+    #[error(
+        "{name}: a database of SQLite's own engine. `oneflush stats` says what its files tell, and \
+            PRAGMA integrity_check whether it is sound [OF-707]"
+    )]
+    OfSqlite { name: String },
     #[error(
         "{name}: {source}. `oneflush mvbt check` says how much is damaged, and `oneflush mvbt dump \
             --page` shows a page [OF-703]"
@@ -30,6 +40,9 @@ impl MvbtError {
     /// The messages of some errors begin with the file's name.
     pub fn of(name: &str, source: Error) -> MvbtError {
         match source {
+            Error::OtherFormat { path, .. } if begins_as_sqlite(&path) => {
+                MvbtError::OfSqlite { name: name.to_owned() }
+            }
             Error::Io { .. }
             | Error::OtherFormat { .. }
             | Error::NewerFormat { .. }
@@ -37,4 +50,9 @@ impl MvbtError {
             source => MvbtError::Damaged { name: name.to_owned(), source },
         }
     }
+}
+
+fn begins_as_sqlite(path: &Path) -> bool {
+    let mut bytes = [0; SQLITE.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).is_ok() && &bytes == SQLITE
 }

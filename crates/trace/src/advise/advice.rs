@@ -119,6 +119,8 @@ pub enum NotEstimated {
     NotDurable,
     /// A log of ours was recorded, and does not say which pages it holds.
     OwnLog,
+    /// The engine LS-MVBT has neither a journal nor a WAL.
+    Lsmvbt,
     /// No commit was found.
     NoCommit,
 }
@@ -129,6 +131,7 @@ impl NotEstimated {
             NotEstimated::WalMode => "for the rollback modes",
             NotEstimated::NotDurable => "commits are not synchronized",
             NotEstimated::OwnLog => "recorded with a log of ours, which hides the pages",
+            NotEstimated::Lsmvbt => "of LS-MVBT, which has no journal and no WAL",
             NotEstimated::NoCommit => "no commit was found",
         }
     }
@@ -292,7 +295,11 @@ fn row(
         return Row { strategy, estimate: Some(estimate), not_estimated: None };
     }
     if load.commits.is_empty() {
-        return not(if facts.is_own_log { NotEstimated::OwnLog } else { NotEstimated::NoCommit });
+        return not(match facts {
+            choose::Facts { is_own_log: true, .. } => NotEstimated::OwnLog,
+            choose::Facts { is_lsmvbt: true, .. } => NotEstimated::Lsmvbt,
+            _ => NotEstimated::NoCommit,
+        });
     }
     match strategy {
         Strategy::Waldio | Strategy::Eager if !facts.is_durable => {
@@ -449,6 +456,7 @@ impl choose::Facts {
                 matches!(mode, JournalMode::Eager | JournalMode::Waldio | JournalMode::Maw)
             }) * 2
                 > load.transactions,
+            is_lsmvbt: count(&|mode, _| mode == JournalMode::Lsmvbt) * 2 > load.transactions,
             is_durable: durable * 2 > load.commits.len(),
             joint: load.joint,
             threads: threads.len() as u64,

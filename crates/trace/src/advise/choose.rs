@@ -19,6 +19,7 @@ pub(super) struct Facts {
     pub is_rollback: bool,
     pub is_wal: bool,
     pub is_own_log: bool,
+    pub is_lsmvbt: bool,
     pub is_durable: bool,
     /// Transactions over several databases.
     pub joint: u64,

@@ -161,6 +161,8 @@ fn load(database: String, transactions: &[Transaction], known: Known, is_of_call
             JournalMode::Wal => wal.commit(&mut load, commit, transaction),
             // Records of our own logs do not say which pages they hold.
             JournalMode::Eager | JournalMode::Waldio | JournalMode::Maw => {}
+            // No strategy works on it.
+            JournalMode::Lsmvbt => {}
             _ => rollback(&mut load, commit, transaction),
         }
     }

@@ -74,7 +74,7 @@ impl Identifier {
                     reset_ns: latency_ns - reset_at,
                 }
             }
-            Kind::Wal | Kind::Eager | Kind::Waldio | Kind::Maw => Phases::Append {
+            Kind::Wal | Kind::Eager | Kind::Waldio | Kind::Maw | Kind::Lsmvbt => Phases::Append {
                 append_ns: draft.append_end_ns.saturating_sub(draft.begin_ns),
                 checkpoint_ns: draft.checkpoint_ns,
                 checkpoint: draft.checkpoint,

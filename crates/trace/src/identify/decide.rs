@@ -146,7 +146,14 @@ impl History {
 }
 
 fn forward(mode: JournalMode) -> bool {
-    matches!(mode, JournalMode::Wal | JournalMode::Eager | JournalMode::Waldio | JournalMode::Maw)
+    matches!(
+        mode,
+        JournalMode::Wal
+            | JournalMode::Eager
+            | JournalMode::Waldio
+            | JournalMode::Maw
+            | JournalMode::Lsmvbt
+    )
 }
 
 /// The value that most say. A certain word counts as four others. Of equals, the one said last.

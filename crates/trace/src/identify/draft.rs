@@ -22,6 +22,7 @@ pub(super) enum Kind {
     Eager,
     Waldio,
     Maw,
+    Lsmvbt,
     /// No journal was seen.
     Bare,
 }
@@ -87,6 +88,7 @@ impl Draft {
             Role::EagerLog => Kind::Eager,
             Role::WaldioLog => Kind::Waldio,
             Role::MawLog => Kind::Maw,
+            Role::Lsmvbt => Kind::Lsmvbt,
             Role::Database => Kind::Bare,
             _ => Kind::Rollback,
         };
@@ -169,7 +171,7 @@ impl Draft {
                     self.synced |= input == Input::Db;
                 }
             }
-            Role::Wal | Role::EagerLog | Role::WaldioLog | Role::MawLog => {
+            Role::Wal | Role::EagerLog | Role::WaldioLog | Role::MawLog | Role::Lsmvbt => {
                 self.append_end_ns = group.done_ns;
                 self.synced |= group.synced_ns.is_some();
                 // A log that begins anew has its header synchronized, also with NORMAL.
@@ -245,6 +247,7 @@ impl Draft {
             Kind::Eager => (JournalMode::Eager, true),
             Kind::Waldio => (JournalMode::Waldio, true),
             Kind::Maw => (JournalMode::Maw, true),
+            Kind::Lsmvbt => (JournalMode::Lsmvbt, true),
             Kind::Bare => (JournalMode::Unknown, false),
             Kind::Rollback if self.removal == Some(Removal::Deleted) => (JournalMode::Delete, true),
             Kind::Rollback if self.zeroed => (JournalMode::Persist, !self.is_one_page),
@@ -287,7 +290,9 @@ impl Draft {
             _ if !self.synced => (Synchronous::Unknown, false),
             Kind::Wal if self.synced_for_checkpoint => (Synchronous::Normal, false),
             Kind::Bare => (Synchronous::Unknown, false),
-            Kind::Wal | Kind::Eager | Kind::Waldio | Kind::Maw => (Synchronous::Full, true),
+            Kind::Wal | Kind::Eager | Kind::Waldio | Kind::Maw | Kind::Lsmvbt => {
+                (Synchronous::Full, true)
+            }
             Kind::Rollback
                 if self.folder_synced && !self.zeroed && !self.emptied && self.joint.is_none() =>
             {

@@ -3,6 +3,9 @@
 //! The name of a side file begins with the name of its database, and so says which database it is.
 //! A database itself may have any name. It is known by its usual endings or by a side file. In
 //! every mode, a side file is written first.
+//!
+//! A database of LS-MVBT has no side file. Its first bytes say what it is, and the recorder reads
+//! them ([`crate::record`]). Without that word nothing tells it from a database without a journal.
 
 /// What a file is to its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +20,8 @@ pub(super) enum Role {
     WaldioLog,
     /// The log of our strategy `maw`.
     MawLog,
+    /// A database of LS-MVBT, which has no other file.
+    Lsmvbt,
     /// The volatile image of the WAL that `eager` keeps. Only large transactions synchronize it.
     Image,
     /// The WAL index; never synchronized.

@@ -125,7 +125,10 @@ impl Group {
         self.done_ns = self.done_ns.max(request.done_ns);
         self.process = self.process.or(process);
         self.flushes += request.flushes;
-        let class = if self.role == Role::Database { Class::Db } else { Class::Journal };
+        let class = match self.role {
+            Role::Database | Role::Lsmvbt => Class::Db,
+            _ => Class::Journal,
+        };
         *self.traffic.class(class) += request.amount();
         self.accesses.push(class, request);
     }
@@ -183,6 +186,18 @@ impl Group {
             _ => None,
         };
         self.ranges.iter().find_map(of_range)
+    }
+
+    /// A write of the group touches one of these.
+    pub(super) fn touches(&self, places: &[Range]) -> bool {
+        let touch = |a: &Range| places.iter().any(|b| a.0 < b.1 && b.0 < a.1);
+        self.ranges.iter().any(touch)
+    }
+
+    /// Each write of the group is inside one of these.
+    pub(super) fn lies_in(&self, places: &[Range]) -> bool {
+        let lies = |a: &Range| places.iter().any(|b| b.0 <= a.0 && a.1 <= b.1);
+        self.writes_count <= RANGES_COUNT_MAX && self.ranges.iter().all(lies)
     }
 
     pub(super) fn holds(&self, sector: u64) -> bool {

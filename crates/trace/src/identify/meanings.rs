@@ -35,6 +35,29 @@ impl Meanings {
         *self.writers[number].insert(files::writer(names.text(name)))
     }
 
+    /// The file is a database of LS-MVBT from here on, or none any more.
+    pub(super) fn is_lsmvbt(
+        &mut self,
+        file: NameId,
+        names: &Names,
+        databases: &mut Databases,
+        is_lsmvbt: bool,
+    ) -> Option<usize> {
+        let number = file.0 as usize;
+        if self.files.len() <= number {
+            self.files.resize(number + 1, None);
+        }
+        if !is_lsmvbt {
+            self.files[number] = None;
+            return None;
+        }
+        let path = names.text(file);
+        self.names_seen |= path.contains('/');
+        let index = databases.with_path(path);
+        self.files[number] = Some(File::Of(index, Role::Lsmvbt));
+        Some(index)
+    }
+
     /// The role of the file, and its database.
     pub(super) fn file(
         &mut self,

@@ -53,6 +53,7 @@ mod draft;
 mod files;
 mod group;
 mod joint;
+mod lsmvbt;
 mod meanings;
 mod nameless;
 mod ranges;
@@ -79,6 +80,7 @@ use causes::Cause;
 use databases::{Databases, Known};
 use files::{Role, Writer};
 use joint::Joints;
+use lsmvbt::Layout;
 use meanings::{File, Meanings};
 use nameless::{Found, Nameless, Step};
 use requests::{Item, Removal, Request, Requests};
@@ -179,6 +181,9 @@ impl Identifier {
     }
 
     pub fn push(&mut self, event: &Event, names: &Names) {
+        if let Action::Lsmvbt { page_bytes, offset } = event.action {
+            return self.lsmvbt(event, (page_bytes, offset), names);
+        }
         if !event.has_time() {
             return self.requests.push(event, false);
         }
@@ -189,6 +194,24 @@ impl Identifier {
         self.follow_renamed();
         while let Some(item) = self.requests.pop() {
             self.take(item, names);
+        }
+    }
+
+    /// What a file is counts for the requests that come behind the word.
+    fn lsmvbt(&mut self, event: &Event, (page_bytes, offset): (u32, u32), names: &Names) {
+        while let Some(item) = self.requests.pop() {
+            self.take(item, names);
+        }
+        let Some(file) = event.file else { return };
+        let databases = &mut self.databases;
+        if let Some(index) = self.meanings.is_lsmvbt(file, names, databases, page_bytes > 0) {
+            let layout = &mut databases[index].track.layout;
+            if offset == 0 {
+                *layout = Some(Layout::new(page_bytes));
+            }
+            if let Some(layout) = layout {
+                layout.add(offset.into(), event.sector, event.bytes);
+            }
         }
     }
 

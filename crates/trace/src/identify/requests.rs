@@ -163,7 +163,7 @@ impl Requests {
             Action::WalWrite => {
                 self.add(Item::WalWrite { actor, file, offset: event.sector }, true)
             }
-            Action::FileRead | Action::Marker => {}
+            Action::FileRead | Action::Marker | Action::Lsmvbt { .. } => {}
         }
     }
 

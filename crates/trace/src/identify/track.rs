@@ -17,6 +17,7 @@ use super::committers::Committers;
 use super::draft::{Draft, Kind};
 use super::files::Role;
 use super::group::Group;
+use super::lsmvbt::Layout;
 use super::requests::{Removal, Request};
 use super::table::{Action, Input, State, transition};
 use super::transaction::{Class, Database, JournalMode, Outcome, Process, Traffic};
@@ -94,6 +95,8 @@ pub(super) struct Track {
     last_joint: Option<u64>,
     /// The trace has SQLite's locks.
     pub shows_locks: bool,
+    /// Of a database of LS-MVBT.
+    pub layout: Option<Layout>,
     /// Somebody wants the single requests.
     pub keeps_accesses: bool,
 }
@@ -124,6 +127,7 @@ impl Track {
             is_first: true,
             last_joint: None,
             shows_locks: false,
+            layout: None,
             keeps_accesses: false,
         }
     }
@@ -167,8 +171,16 @@ impl Track {
         if !self.early.is_empty() {
             self.begin_early(request.begin_ns, context);
         }
-        if self.current.as_ref().is_some_and(|group| ends_before(group, role, request, context)) {
+        let ends = |group: &Group| {
+            !self.is_part(group, role) && ends_before(group, role, request, context)
+        };
+        let goes_on = self.current.as_ref().is_some_and(|group| self.is_part(group, role));
+        if self.current.as_ref().is_some_and(ends) {
             self.settle(Some(request.begin_ns), context);
+        }
+        if let Some(group) = self.current.as_mut().filter(|_| goes_on) {
+            // Only the last flush ends the transaction.
+            group.synced_ns = None;
         }
         if role == Role::Journal {
             self.unit_bytes = self.unit_bytes.min(request.bytes);
@@ -190,6 +202,12 @@ impl Track {
             group.is_commit = Some(self.committers.record(process.thread));
         }
         group.add(request, process);
+    }
+
+    /// The group of a database of LS-MVBT has no end yet.
+    fn is_part(&self, group: &Group, role: Role) -> bool {
+        let is_whole = |layout: &Layout| layout.is_whole(group);
+        role == Role::Lsmvbt && group.role == role && !self.layout.as_ref().is_none_or(is_whole)
     }
 
     /// A thread took SQLite's lock for writing. If records of our own log came before the first
@@ -434,6 +452,13 @@ impl Track {
         if let Some(mut group) = self.current.take() {
             if !context.shows_syncs && next_ns.is_none_or(|next_ns| group.data_done_ns <= next_ns) {
                 group.synced(group.data_done_ns);
+            }
+            if group.role == Role::Lsmvbt
+                && self.layout.as_ref().is_some_and(|layout| layout.is_anchor(&group))
+            {
+                self.close(Outcome::Committed);
+                self.state = State::Idle;
+                return self.stray(&group);
             }
             let input = self.input(&group);
             if input == Input::Wal || input == Input::WalHead {

@@ -25,6 +25,8 @@ pub enum JournalMode {
     Waldio,
     /// Our own log, `DB-maw`, in a rollback mode.
     Maw,
+    /// The engine LS-MVBT, which needs no journal.
+    Lsmvbt,
     /// No journal was seen: `MEMORY`, `OFF`, or something that the trace does not show.
     Unknown,
 }
@@ -39,6 +41,7 @@ impl fmt::Display for JournalMode {
             JournalMode::Eager => "EAGER",
             JournalMode::Waldio => "WALDIO",
             JournalMode::Maw => "MAW",
+            JournalMode::Lsmvbt => "LSMVBT",
             JournalMode::Unknown => "UNKNOWN",
         })
     }

@@ -34,6 +34,11 @@
 //!                       or oneflush=journal, oneflush=metadata
 //! oneflush_file:        dev M,N ino I name PATH
 //!                       the inode's name from here on; \ooo for odd bytes
+//! oneflush_engine:      dev M,N ino I lsmvbt page P head O at M,N SECTOR + COUNT
+//!                       the file is a database of LS-MVBT from here on, its pages have P bytes,
+//!                       and what is at its offset O is there on the device; one line for each
+//!                       piece of its first 40 KiB; `head …` may be missing; page 0: it is none
+//!                       any more
 //! oneflush_layer:       dev M,N on a file of dev M,N ino I
 //!                       a loop device, and the place of its file; I may be missing
 //! oneflush_area:        where the file system's journal is; for a human reader
@@ -92,6 +97,7 @@ pub(super) fn line(name: &[u8], body: &[u8], head: &Head, names: &mut Interner) 
         b"oneflush_file" => {
             return file_name(body, names).map_or(Line::NotUnderstood, |()| Line::Nothing);
         }
+        b"oneflush_engine" => engine(body, head, names),
         b"oneflush_layer" => layer(body, head, names),
         b"oneflush_area" => return Line::Nothing,
         _ => return Line::Ignored,
@@ -178,6 +184,31 @@ fn layer(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
         file,
         ..Event::plain(head.time_ns, Action::OnFileOf { below }, actor(head, head.comm, names))
     })
+}
+
+/// `dev M,N ino I lsmvbt page P head O at M,N SECTOR + COUNT`
+fn engine(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
+    let mut cursor = Cursor::new(body);
+    cursor.eat(b"dev ")?;
+    let device = cursor.device()?;
+    cursor.eat(b" ino ")?;
+    let file = names.inode(device, cursor.number()?);
+    cursor.eat(b" lsmvbt page ")?;
+    let page_bytes = cursor.number_u32()?;
+    let actor = actor(head, b"", names);
+    let plain = |offset| Event {
+        device,
+        file,
+        ..Event::plain(head.time_ns, Action::Lsmvbt { page_bytes, offset }, actor)
+    };
+    if cursor.eat(b" head ").is_none() {
+        return Some(plain(0));
+    }
+    let event = plain(cursor.number_u32()?);
+    cursor.eat(b" at ")?;
+    let device = cursor.device()?;
+    let (sector, bytes) = cursor.spaces().place()?;
+    Some(Event { device, sector, bytes, ..event })
 }
 
 /// The mark between a queued request and its owner.

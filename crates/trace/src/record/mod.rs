@@ -9,9 +9,10 @@
 //! places   what is known of each device    target, stack   the devices, and those that they lie on
 //! ```
 //!
-//! A recording is ftrace's text, compressed, with four additions (`docs/trace.md`):
+//! A recording is ftrace's text, compressed, with five additions (`docs/trace.md`):
 //! - `oneflush_layer` lines say which device lies on a file of which other;
 //! - `oneflush_file` lines give an inode its name from then on;
+//! - `oneflush_engine` lines say which file is a database of LS-MVBT;
 //! - `oneflush_area` lines say where the file system's journal is;
 //! - a queued request ends with whose it is.
 //!
@@ -22,6 +23,7 @@
 //!    missing.
 
 mod digits;
+mod engine;
 mod error;
 mod events;
 mod fields;

@@ -138,7 +138,9 @@ impl Names {
                 name.push(b'/');
             }
             name.extend(&named.name);
-            if at_once || named.moved {
+            if named.moved {
+                self.moved(named.inode, &name);
+            } else if at_once {
                 self.found(named.inode, &name);
             } else {
                 self.inodes
@@ -151,6 +153,14 @@ impl Names {
         });
         self.watch = Some(watch);
         read
+    }
+
+    /// A file that was made in this turn, and renamed, has one name that waits: the new one.
+    fn moved(&mut self, inode: u64, name: &[u8]) {
+        match self.inodes.get_mut(&inode).and_then(|known| known.next.back_mut()) {
+            Some((_, waiting)) => *waiting = name.into(),
+            None => self.found(inode, name),
+        }
     }
 
     /// The name of an inode by what was heard last.
@@ -270,6 +280,18 @@ mod tests {
         assert_eq!(names.news(7), None);
         names.allocated(7);
         assert_eq!(names.news(7), Some(None));
+    }
+
+    /// The first name came back with the file's allocation, and stayed.
+    #[test]
+    fn a_file_that_is_made_and_renamed_in_one_turn_has_the_new_name() {
+        let mut names = names();
+        hear(&mut names, 7, "/d/a.db-new");
+        names.moved(7, b"/d/a.db");
+        names.allocated(7);
+        assert_eq!(name(&mut names, 7).as_deref(), Some("/d/a.db"));
+        names.moved(7, b"/d/b.db");
+        assert_eq!(name(&mut names, 7).as_deref(), Some("/d/b.db"));
     }
 
     #[test]

@@ -1,9 +1,15 @@
 //! From events in the order of time to lines: what each event means for the next, and its line.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::digits::decimal;
+use super::engine::{self, Lsmvbt};
 use super::events::{Does, Event, Events};
 use super::output::Output;
 use super::places::{Place, Places};
@@ -12,7 +18,7 @@ use super::threads::Threads;
 use super::{Counts, RecordError};
 use crate::escape::escape;
 use crate::kernel::attribute::{What, Whose};
-use crate::kernel::{Decoder, Field, device_pair, kernel_dev};
+use crate::kernel::{Decoder, Field, Volume, device_pair, kernel_dev};
 use crate::model::SECTOR_BYTES;
 
 pub(super) struct Writer<W: Write> {
@@ -20,6 +26,8 @@ pub(super) struct Writer<W: Write> {
     threads: Threads,
     pub(super) out: Output<W>,
     line: Vec<u8>,
+    /// Names of which the recording says that they are databases of LS-MVBT.
+    lsmvbt: HashSet<Arc<[u8]>>,
     pub(super) counts: Counts,
 }
 
@@ -33,7 +41,8 @@ pub(super) struct Moment<'a> {
 
 impl<W: Write> Writer<W> {
     pub(super) fn new(places: Places, threads: Threads, out: Output<W>) -> Writer<W> {
-        Writer { places, threads, out, line: Vec::new(), counts: Counts::default() }
+        let (line, lsmvbt, counts) = (Vec::new(), HashSet::new(), Counts::default());
+        Writer { places, threads, out, line, lsmvbt, counts }
     }
 
     /// `now_ns`: a time before the first event.
@@ -284,11 +293,52 @@ impl<W: Write> Writer<W> {
         let Place { names, target, .. } = self.places.at(place);
         let Some(name) = names.as_mut().and_then(|names| names.news(inode)) else { return Ok(()) };
         let (major, minor) = target.volume.inode_dev;
+        let volume = target.volume.clone();
         self.own_head(time_ns, "oneflush_file");
         write!(self.line, "dev {major},{minor} ino {inode} name ")?;
-        self.line.extend(escape(&name.unwrap_or_default()));
+        self.line.extend(escape(name.as_deref().unwrap_or_default()));
         self.line.push(b'\n');
-        self.out.write_all(&self.line)
+        self.out.write_all(&self.line)?;
+        match name {
+            Some(name) => self.tell_engine(name, inode, &volume, time_ns),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what the file is, behind its name.
+    fn tell_engine(
+        &mut self,
+        name: Arc<[u8]>,
+        inode: u64,
+        volume: &Volume,
+        time_ns: u64,
+    ) -> io::Result<()> {
+        let found = engine::of(Path::new(OsStr::from_bytes(&name)), inode, volume);
+        // What was one before may be another file now.
+        let Lsmvbt { page_bytes, head } = match found {
+            Some(found) => {
+                self.lsmvbt.insert(name);
+                found
+            }
+            None if self.lsmvbt.remove(&name) => Lsmvbt { page_bytes: 0, head: Vec::new() },
+            None => return Ok(()),
+        };
+        let pieces = head.into_iter().map(Some);
+        let none = if pieces.len() == 0 { Some(None) } else { None };
+        for piece in pieces.chain(none) {
+            let (major, minor) = volume.inode_dev;
+            self.own_head(time_ns, "oneflush_engine");
+            write!(self.line, "dev {major},{minor} ino {inode} lsmvbt page {page_bytes}")?;
+            if let Some((offset, area)) = piece {
+                let (major, minor) = volume.disk;
+                let (sector, sectors) =
+                    (area.start / SECTOR_BYTES, (area.end - area.start) / SECTOR_BYTES);
+                write!(self.line, " head {offset} at {major},{minor} {sector} + {sectors}")?;
+            }
+            self.line.push(b'\n');
+            self.out.write_all(&self.line)?;
+        }
+        Ok(())
     }
 
     fn own_head(&mut self, time_ns: u64, event: &str) {

@@ -19,7 +19,7 @@ impl Track {
             Role::Wal if self.wal_restarts && group.is_wal_header() => Input::WalHead,
             Role::Wal => Input::Wal,
             Role::EagerLog | Role::MawLog if group.is_commit == Some(false) => Input::Upkeep,
-            Role::EagerLog | Role::WaldioLog | Role::MawLog => Input::Record,
+            Role::EagerLog | Role::WaldioLog | Role::MawLog | Role::Lsmvbt => Input::Record,
             _ => self.journal_input(group),
         }
     }
