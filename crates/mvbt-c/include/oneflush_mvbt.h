@@ -262,6 +262,8 @@ oneflush_mvbt_code oneflush_mvbt_create(const char *path,
 
 // Opens a database, and recovers it if a crash has left it. `options` may be null; the file's own
 // size of pages counts. After a failure `*db` is null. Several processes may have a file open.
+// Handles of one process on one file share its pages in memory, limits and counts, unless an
+// earlier write or flush has failed.
 oneflush_mvbt_code oneflush_mvbt_open(const char *path,
                                       const oneflush_mvbt_options *options,
                                       oneflush_mvbt_db **db);
@@ -305,8 +307,8 @@ oneflush_mvbt_code oneflush_mvbt_check(const oneflush_mvbt_db *db,
 oneflush_mvbt_code oneflush_mvbt_begin_read(const oneflush_mvbt_db *db, oneflush_mvbt_txn **txn);
 
 // Begins the transaction that writes. Waits so many milliseconds for the one before: 0 not at
-// all, less than 0 for ever. ONEFLUSH_MVBT_BUSY: it still writes, or this thread has it. After a
-// failure `*txn` is null, and the message is the database's.
+// all, less than 0 for ever. ONEFLUSH_MVBT_BUSY: it still writes; for ever, this thread has it.
+// After a failure `*txn` is null, and the message is the database's.
 oneflush_mvbt_code oneflush_mvbt_begin_write(const oneflush_mvbt_db *db,
                                              int64_t wait_ms,
                                              oneflush_mvbt_txn **txn);

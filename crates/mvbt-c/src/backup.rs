@@ -49,7 +49,7 @@ pub unsafe extern "C" fn oneflush_mvbt_backup_begin(
     // SAFETY: by the contract of this function.
     unsafe {
         call::make(db, backup, |db| {
-            let begun = db.database.backup(path(name)?)?;
+            let begun = db.database().backup(path(name)?)?;
             Ok(BackupHandle { backup: Mutex::new(begun), error: LastError::default() })
         })
     }

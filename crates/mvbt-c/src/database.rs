@@ -7,12 +7,19 @@ use mvbt::Database;
 
 use crate::call::{self, Failure, Handle, LastError, Out, boxed, emptied, path};
 use crate::code::Code;
+use crate::opened::Opened;
 use crate::place::{self, Place};
 
 /// An open database.
 pub struct DatabaseHandle {
-    pub database: Database,
+    opened: Opened,
     error: LastError,
+}
+
+impl DatabaseHandle {
+    pub fn database(&self) -> &Database {
+        self.opened.database()
+    }
 }
 
 impl Handle for DatabaseHandle {
@@ -108,11 +115,17 @@ pub unsafe extern "C" fn oneflush_mvbt_create(
     db: *mut *mut DatabaseHandle,
 ) -> Code {
     // SAFETY: by the contract of this function.
-    unsafe { begin(path, options, db, |place, path, options| place.create(path, options)) }
+    unsafe {
+        begin(path, options, db, |place, path, options| {
+            place.create(path, options).map(Opened::alone)
+        })
+    }
 }
 
 /// Opens a database, and recovers it if a crash has left it. `options` may be null; the file's own
 /// size of pages counts. After a failure `*db` is null. Several processes may have a file open.
+/// Handles of one process on one file share its pages in memory, limits and counts, unless an
+/// earlier write or flush has failed.
 ///
 /// # Safety
 /// As oneflush_mvbt_create().
@@ -123,21 +136,21 @@ pub unsafe extern "C" fn oneflush_mvbt_open(
     db: *mut *mut DatabaseHandle,
 ) -> Code {
     // SAFETY: by the contract of this function.
-    unsafe { begin(path, options, db, |place, path, options| place.open(path, options)) }
+    unsafe { begin(path, options, db, Opened::open) }
 }
 
 unsafe fn begin(
     name: *const c_char,
     options: *const Options,
     db: *mut *mut DatabaseHandle,
-    open: impl FnOnce(&dyn Place, &Path, mvbt::Options) -> mvbt::Result<Database>,
+    open: impl FnOnce(&dyn Place, &Path, mvbt::Options) -> mvbt::Result<Opened>,
 ) -> Code {
     // SAFETY: by the contract of the caller.
     unsafe {
         call::without_handle(emptied(db), || {
             let path = path(name)?;
-            let database = open(&*place::of(path), path, wanted(options.as_ref()))?;
-            Ok(boxed(DatabaseHandle { database, error: LastError::default() }))
+            let opened = open(&*place::of(path), path, wanted(options.as_ref()))?;
+            Ok(boxed(DatabaseHandle { opened, error: LastError::default() }))
         })
     }
 }
@@ -168,7 +181,7 @@ pub fn wanted(options: Option<&Options>) -> mvbt::Options {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn oneflush_mvbt_close(db: *mut DatabaseHandle) -> Code {
     // SAFETY: `begin` made it, and it is given back once.
-    unsafe { call::take_back(db, |handle| Ok(handle.database.close()?)) }
+    unsafe { call::take_back(db, |handle| Ok(handle.opened.close()?)) }
 }
 
 /// The message of the last call with this handle that failed. It stays until the next one.
@@ -191,7 +204,7 @@ pub unsafe fn with_database<T: Copy>(
     work: impl FnOnce(&Database) -> Result<T, Failure>,
 ) -> Code {
     // SAFETY: by the contract of this function.
-    unsafe { call::with(db, out, |db| work(&db.database)) }
+    unsafe { call::with(db, out, |db| work(db.database())) }
 }
 
 /// A number that changes with each commit that changed something, of this database handle.

@@ -71,7 +71,7 @@ pub unsafe extern "C" fn oneflush_mvbt_begin_read_at(
     txn: *mut *mut TransactionHandle,
 ) -> Code {
     let begin = |db: &DatabaseHandle| {
-        let reader = db.database.begin_read_at(Version(version))?;
+        let reader = db.database().begin_read_at(Version(version))?;
         Ok(TransactionHandle::new(Transaction::Read(reader)))
     };
     // SAFETY: by the contract of this function.
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn oneflush_mvbt_begin_read_at_time(
     let begin = |db: &DatabaseHandle| {
         let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(time_ms));
         let time = time.ok_or_else(|| misuse("there is no such time"))?;
-        let reader = db.database.begin_read_at_time(time)?;
+        let reader = db.database().begin_read_at_time(time)?;
         Ok(TransactionHandle::new(Transaction::Read(reader)))
     };
     // SAFETY: by the contract of this function.

@@ -6,6 +6,7 @@
 //! | codes, and which error has which | `code.rs` |
 //! | what every call does: panics, messages, null pointers | `call.rs` |
 //! | open, close, check | `database.rs` |
+//! | handles of a process that share a database | `opened.rs` |
 //! | a new database in the place of an empty file | `make.rs` |
 //! | where databases are, if not in files | `place.rs` |
 //! | transactions and savepoints | `transaction.rs` |
@@ -24,6 +25,7 @@ mod cursor;
 mod database;
 mod history;
 mod make;
+mod opened;
 pub mod place;
 mod stats;
 mod transaction;

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use mvbt::{Database, Error, Options, Result};
@@ -25,11 +25,22 @@ pub struct Owner {
     pub group: u32,
 }
 
+/// Which file a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FileId {
+    /// Of the system, by device and inode.
+    System(u64, u64),
+    /// Elsewhere.
+    Path(PathBuf),
+}
+
 /// What opening and making a database asks of where it is.
 pub trait Place: Send + Sync {
     /// Takes the lock on a file. If there is none, it makes an empty one with these permissions.
     /// `None`: another file has come in its place meanwhile.
     fn hold(&self, path: &Path, permissions: u32) -> io::Result<Option<Held>>;
+    /// None: there is no file.
+    fn file_id(&self, path: &Path) -> Option<FileId>;
     /// Makes a database in a file that must not exist.
     fn create(&self, path: &Path, options: Options) -> Result<Database>;
     fn open(&self, path: &Path, options: Options) -> Result<Database>;
@@ -78,6 +89,11 @@ impl Place for Files {
         let permissions = held.mode() & 0o7777;
         let owner = Owner { permissions, user: held.uid(), group: held.gid() };
         Ok(Some(Held { bytes: held.len(), owner, lock: Box::new(file) }))
+    }
+
+    fn file_id(&self, path: &Path) -> Option<FileId> {
+        let there = path.metadata().ok()?;
+        Some(FileId::System(there.dev(), there.ino()))
     }
 
     fn create(&self, path: &Path, options: Options) -> Result<Database> {

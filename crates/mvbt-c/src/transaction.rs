@@ -156,7 +156,7 @@ pub unsafe extern "C" fn oneflush_mvbt_begin_read(
     txn: *mut *mut TransactionHandle,
 ) -> Code {
     let begin = |db: &DatabaseHandle| {
-        let reader = db.database.begin_read()?;
+        let reader = db.database().begin_read()?;
         Ok(TransactionHandle::new(Transaction::Read(reader)))
     };
     // SAFETY: by the contract of this function.
@@ -164,8 +164,8 @@ pub unsafe extern "C" fn oneflush_mvbt_begin_read(
 }
 
 /// Begins the transaction that writes. Waits so many milliseconds for the one before: 0 not at
-/// all, less than 0 for ever. ONEFLUSH_MVBT_BUSY: it still writes, or this thread has it. After a
-/// failure `*txn` is null, and the message is the database's.
+/// all, less than 0 for ever. ONEFLUSH_MVBT_BUSY: it still writes; for ever, this thread has it.
+/// After a failure `*txn` is null, and the message is the database's.
 ///
 /// # Safety
 /// `db` is null or a handle, and `txn` may be written.
@@ -177,9 +177,9 @@ pub unsafe extern "C" fn oneflush_mvbt_begin_write(
 ) -> Code {
     let begin = |db: &DatabaseHandle| {
         let writer = match u64::try_from(wait_ms) {
-            Ok(0) => db.database.try_begin_write(),
-            Ok(time) => db.database.begin_write_within(Duration::from_millis(time)),
-            Err(_) => db.database.begin_write(),
+            Ok(0) => db.database().try_begin_write(),
+            Ok(time) => db.database().begin_write_within(Duration::from_millis(time)),
+            Err(_) => db.database().begin_write(),
         };
         Ok(TransactionHandle::new(Transaction::Write(Box::new(writer?))))
     };

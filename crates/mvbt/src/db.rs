@@ -95,8 +95,8 @@ impl Database {
         self.begin(Wait::Not)
     }
 
-    /// `Busy`: after this time another transaction still writes, or the calling thread has one
-    /// itself.
+    /// `Busy`: after this time a transaction still writes. That of the calling thread is waited for,
+    /// too: another thread may end it.
     pub fn begin_write_within(&self, time: Duration) -> Result<WriteTransaction> {
         let wait = Instant::now().checked_add(time).map_or(Wait::ForEver, Wait::Until);
         self.begin(wait)
@@ -166,6 +166,12 @@ impl Database {
         let pages = pages.max(self.begin_read()?.page_count()?);
         self.shared.store.set_pages_max(pages);
         Ok(pages)
+    }
+
+    /// No write and no flush has failed since it was opened.
+    #[doc(hidden)]
+    pub fn is_usable(&self) -> bool {
+        self.shared.store.check_usable().is_ok()
     }
 
     /// Nobody had written when it was opened, but who made it. Its name may be in flight (I22).

@@ -2,9 +2,11 @@
 //!
 //! A lock of the standard kind belongs to the thread that took it, and waits for ever where that
 //! thread asks again. A transaction may be handed to another thread. So this lock belongs to what
-//! holds it, and notes which thread has used it last: that one does not wait for itself. Behind it
-//! comes the lock among all users of the database.
+//! holds it, and notes which thread has used it last: that one does not wait for itself without an
+//! end. Those who wait get it in the order in which they came. Behind it comes the lock among all
+//! users of the database.
 
+use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,11 +20,35 @@ use crate::writer::Writer;
 use crate::{Error, Result, Version};
 
 pub struct WriterLock {
-    /// None: someone has it.
-    writer: Mutex<Option<Box<Writer>>>,
-    is_free: Condvar,
+    queue: Mutex<Queue>,
     /// The thread that has used the writer last, while someone has it. 0: none.
     user: AtomicU64,
+}
+
+struct Queue {
+    /// None: someone has it.
+    writer: Option<Box<Writer>>,
+    /// Each is told when it is its turn.
+    waiting: VecDeque<Arc<Condvar>>,
+}
+
+impl Queue {
+    fn is_first(&self, place: &Arc<Condvar>) -> bool {
+        self.waiting.front().is_some_and(|first| Arc::ptr_eq(first, place))
+    }
+
+    fn leave(&mut self, place: &Arc<Condvar>) {
+        self.waiting.retain(|other| !Arc::ptr_eq(other, place));
+        self.wake_first();
+    }
+
+    fn wake_first(&self) {
+        if self.writer.is_some()
+            && let Some(first) = self.waiting.front()
+        {
+            first.notify_one();
+        }
+    }
 }
 
 /// How long to wait for the one before.
@@ -42,37 +68,55 @@ fn this_thread() -> u64 {
 
 impl WriterLock {
     pub fn new(writer: Writer) -> WriterLock {
-        let writer = Mutex::new(Some(Box::new(writer)));
-        WriterLock { writer, is_free: Condvar::new(), user: AtomicU64::new(0) }
+        let queue = Queue { writer: Some(Box::new(writer)), waiting: VecDeque::new() };
+        WriterLock { queue: Mutex::new(queue), user: AtomicU64::new(0) }
     }
 
     /// True if this user has free pages at hand. Does not wait for the writers of others.
     pub fn has_pages(&self) -> bool {
-        self.writer.lock().as_ref().is_some_and(|writer| !writer.pool.is_empty())
+        self.queue.lock().writer.as_ref().is_some_and(|writer| !writer.pool.is_empty())
     }
 
     pub fn take(shared: &Arc<Shared>, wait: Wait) -> Result<WriterGuard> {
-        let lock = &shared.writer;
-        let mut free = lock.writer.lock();
-        loop {
-            if let Some(writer) = free.take() {
-                lock.user.store(this_thread(), Relaxed);
-                drop(free);
-                return WriterGuard::beside_others(shared, writer, wait);
-            }
-            if lock.user.load(Relaxed) == this_thread() {
+        let writer = shared.writer.wait_for_turn(wait)?;
+        WriterGuard::beside_others(shared, writer, wait)
+    }
+
+    fn wait_for_turn(&self, wait: Wait) -> Result<Box<Writer>> {
+        const BUSY: Error = Error::Busy { what: "another transaction writes" };
+        let mut queue = self.queue.lock();
+        if (queue.waiting.is_empty() || matches!(wait, Wait::Not))
+            && let Some(writer) = queue.writer.take()
+        {
+            self.user.store(this_thread(), Relaxed);
+            return Ok(writer);
+        }
+        match wait {
+            Wait::Not => return Err(BUSY),
+            Wait::ForEver if queue.writer.is_none() && self.user.load(Relaxed) == this_thread() => {
                 return Err(Error::Busy { what: "this thread has a write transaction itself" });
             }
+            Wait::ForEver | Wait::Until(_) => {}
+        }
+        let place = Arc::new(Condvar::new());
+        queue.waiting.push_back(Arc::clone(&place));
+        loop {
             let is_late = match wait {
-                Wait::ForEver => {
-                    lock.is_free.wait(&mut free);
+                Wait::Until(end) => place.wait_until(&mut queue, end).timed_out(),
+                Wait::ForEver | Wait::Not => {
+                    place.wait(&mut queue);
                     false
                 }
-                Wait::Until(end) => lock.is_free.wait_until(&mut free, end).timed_out(),
-                Wait::Not => true,
             };
-            if is_late && free.is_none() {
-                return Err(Error::Busy { what: "another transaction writes" });
+            let writer = if queue.is_first(&place) { queue.writer.take() } else { None };
+            if let Some(writer) = writer {
+                self.user.store(this_thread(), Relaxed);
+                queue.leave(&place);
+                return Ok(writer);
+            }
+            if is_late {
+                queue.leave(&place);
+                return Err(BUSY);
             }
         }
     }
@@ -145,9 +189,9 @@ impl Drop for WriterGuard {
             self.shared.board.unlock_writer();
         }
         let lock = &self.shared.writer;
-        let mut free = lock.writer.lock();
-        *free = self.writer.take();
+        let mut queue = lock.queue.lock();
+        queue.writer = self.writer.take();
         lock.user.store(0, Relaxed);
-        lock.is_free.notify_one();
+        queue.wake_first();
     }
 }

@@ -161,16 +161,22 @@ SQLITE_PRIVATE void mvPagerCacheStat(Pager *pPager, int eStat, int reset, int *p
 }
 
 /* SQLite sets its default for every database, and it is little for an engine that reads past the
-** cache of the system: then the connection has MV_CACHE_BYTES. */
+** cache of the system: then it has MV_CACHE_BYTES. */
+static int mvHasDefaultCache(MvBtree *p){
+  return p->nCache==0 || p->nCache==SQLITE_DEFAULT_CACHE_SIZE;
+}
 static u64 mvCacheBytes(MvBtree *p){
   i64 n = p->nCache;
-  if( n==0 || n==SQLITE_DEFAULT_CACHE_SIZE ) return MV_CACHE_BYTES;
+  if( mvHasDefaultCache(p) ) return MV_CACHE_BYTES;
   return n<0 ? (u64)-n*1024 : (u64)n*p->nPage;
 }
+/* The connections of the process share it. One that is new changes nothing. */
 SQLITE_PRIVATE int mvBtreeSetCacheSize(Btree *pBtree, int mxPage){
   MvBtree *p = (MvBtree*)pBtree;
+  int isChange = !mvHasDefaultCache(p);
   p->nCache = mxPage;
-  if( p->engine ) (void)oneflush_mvbt_set_cache_bytes(p->engine, mvCacheBytes(p));
+  isChange |= !mvHasDefaultCache(p);
+  if( p->engine && isChange ) (void)oneflush_mvbt_set_cache_bytes(p->engine, mvCacheBytes(p));
   return SQLITE_OK;
 }
 SQLITE_PRIVATE int mvBtreeSetSpillSize(Btree *pBtree, int mxPage){

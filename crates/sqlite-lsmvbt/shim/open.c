@@ -106,6 +106,7 @@ static int mvStart(MvBtree *p){
     if( rc!=SQLITE_OK ) return rc;
   }
   (void)oneflush_mvbt_options_default(&options);
+  options.cache_bytes = mvCacheBytes(p);
   mvReadSwitches(zPath, &options);
   rc = sqlite3OsAccess(p->pPager->pVfs, zPath, SQLITE_ACCESS_READWRITE, &isWritable);
   if( rc!=SQLITE_OK ) return rc;
@@ -118,7 +119,9 @@ static int mvStart(MvBtree *p){
     return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
   }
   (void)oneflush_mvbt_page_bytes(p->engine, &p->nPage);
-  (void)oneflush_mvbt_set_cache_bytes(p->engine, mvCacheBytes(p));
+  if( !mvHasDefaultCache(p) ){
+    (void)oneflush_mvbt_set_cache_bytes(p->engine, mvCacheBytes(p));
+  }
   return SQLITE_OK;
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use oneflush_blocklog::Storage;
 use oneflush_mvbt::{Database, Error, Options, Result};
-use oneflush_mvbt_c::place::{self, Held, Owner, Place};
+use oneflush_mvbt_c::place::{self, FileId, Held, Owner, Place};
 
 use super::volume::Volume;
 use crate::disk::{Disk, DiskError, parent};
@@ -67,6 +67,12 @@ impl Place for OnMachine {
         };
         let bytes = disk.size(ino);
         Ok(Some(Held { bytes, owner: Owner::default(), lock: Box::new(making) }))
+    }
+
+    /// Each process has its own path.
+    fn file_id(&self, path: &Path) -> Option<FileId> {
+        let name = OnMachine::name(path).ok()?;
+        self.0.disk().lookup(name).map(|_| FileId::Path(path.to_owned()))
     }
 
     fn create(&self, path: &Path, options: Options) -> Result<Database> {
