@@ -96,7 +96,7 @@ fn answers(
     sql: &str,
 ) -> Result<std::result::Result<u64, String>> {
     let (mut before, mut after) = (before.prepare(sql)?, after.prepare(sql)?);
-    let names: Vec<String> = before.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = before.column_names().map(str::to_owned).collect();
     let (mut before, mut after): (Rows, Rows) = (before.query([])?, after.query([])?);
     for row in 1.. {
         let (was, is) = match (before.next()?, after.next()?) {

@@ -84,7 +84,7 @@ pub enum ConvertError {
     NotMade(PathBuf),
     #[error("{}: {step}: SQLite says: {source}; {} was not made [OF-626]",
         shown_name(.database), shown_name(.target))]
-    Copy { database: PathBuf, target: PathBuf, step: &'static str, source: rusqlite::Error },
+    Copy { database: PathBuf, target: PathBuf, step: &'static str, source: Box<rusqlite::Error> },
     #[error("{}: {source}; only the database's own program defines this, so copy there, by \
         VACUUM INTO 'file:COPY?engine=lsmvbt' or engine=sqlite [OF-627]", shown_name(.database))]
     CopyNeedsItsProgram { database: PathBuf, source: rusqlite::Error },
@@ -120,6 +120,7 @@ impl ConvertError {
                 ConvertError::CopyNeedsItsProgram { database, source }
             }
             ConvertError::Sqlite { database, step, source } => {
+                let source = Box::new(source);
                 ConvertError::Copy { database, target: target.to_owned(), step, source }
             }
             error => error,
