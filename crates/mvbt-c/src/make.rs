@@ -43,7 +43,7 @@ fn make(
     options: mvbt::Options,
     permissions: u32,
 ) -> Result<bool, Failure> {
-    let failed = |doing| {
+    let failed = |doing: &'static str| {
         let path = path.to_owned();
         move |source| Error::Io { path, doing, source }
     };

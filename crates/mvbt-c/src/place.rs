@@ -41,7 +41,8 @@ pub trait Place: Send + Sync {
     fn hold(&self, path: &Path, permissions: u32) -> io::Result<Option<Held>>;
     /// None: there is no file.
     fn file_id(&self, path: &Path) -> Option<FileId>;
-    /// Makes a database in a file that must not exist.
+    /// Makes a database in a file that must not exist. Its name is durable when this returns. (Else
+    /// it might be another file of this name, gone before, that is put into a place.)
     fn create(&self, path: &Path, options: Options) -> Result<Database>;
     fn open(&self, path: &Path, options: Options) -> Result<Database>;
     /// Puts a file into the place of another one. It is durable when this returns.

@@ -34,6 +34,11 @@ impl OnMachine {
         name.ok_or(io::ErrorKind::NotFound.into())
     }
 
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        let name = OnMachine::name(path)?;
+        self.0.disk().sync_dir(parent(name)).map_err(io::Error::other)
+    }
+
     fn file(&self, path: &Path, is_new: bool) -> io::Result<File> {
         let name = OnMachine::name(path)?;
         let mut disk = self.0.disk();
@@ -77,7 +82,9 @@ impl Place for OnMachine {
 
     fn create(&self, path: &Path, options: Options) -> Result<Database> {
         let file = self.file(path, true).map_err(failed(path, "create it"))?;
-        Database::create_on(Arc::new(file), path.to_owned(), options)
+        let made = Database::create_on(Arc::new(file), path.to_owned(), options)?;
+        self.sync_directory(path).map_err(failed(path, "sync its directory"))?;
+        Ok(made)
     }
 
     fn open(&self, path: &Path, options: Options) -> Result<Database> {
@@ -87,21 +94,17 @@ impl Place for OnMachine {
         let (shared, is_read_only) = (self.0.shared(name), options.read_only);
         let db = Database::join_on(Arc::new(file), PathBuf::from(path), options, &shared.memory)?;
         if db.is_as_made() && !is_read_only {
-            let synced = self.0.disk().sync_dir(parent(name));
-            synced.map_err(io::Error::other).map_err(about)?;
+            self.sync_directory(path).map_err(about)?;
         }
         Ok(db)
     }
 
     fn replace(&self, from: &Path, to: &Path, _: Owner) -> Result<()> {
         let about = failed(to, "put the new file into its place");
-        let (from, to) = (OnMachine::name(from), OnMachine::name(to));
-        let mut disk = self.0.disk();
-        let replaced = from.and_then(|from| {
-            let to = to?;
-            disk.rename(from, to).and_then(|()| disk.sync_dir(parent(to))).map_err(io::Error::other)
-        });
-        replaced.map_err(about)
+        let names = OnMachine::name(from).and_then(|from| Ok((from, OnMachine::name(to)?)));
+        let renamed =
+            names.and_then(|(from, to)| self.0.disk().rename(from, to).map_err(io::Error::other));
+        renamed.and_then(|()| self.sync_directory(to)).map_err(about)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
