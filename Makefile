@@ -24,8 +24,8 @@ EXTENSION := $(RELEASE)/liboneflush.so
 help:
 	@sed -n 's/^## //p' Makefile
 
-## build: target/release/oneflush, liboneflush.so and liboneflush_preload.so
-build:
+## build: target/release/oneflush, liboneflush.so, liboneflush_preload.so and liboneflush_sqlite3.so
+build: sqlite-lsmvbt
 	cargo build --release --locked -p oneflush -p oneflush-preload
 	cargo rustc --release --locked -p oneflush-vfs --features loadable --crate-type cdylib
 	install -m 755 $(RELEASE)/liboneflush_vfs.so $(EXTENSION)

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-#[path = "src/generate.rs"]
+#[path = "../sqlite/src/generate.rs"]
 mod generate;
 
 /// Debian's options for `libsqlite3-0`. One is missing: `UPDATE … LIMIT` needs another parser than
@@ -51,8 +51,8 @@ fn main() {
 
 fn build() -> Result<(), String> {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=src/generate.rs");
-    println!("cargo::rerun-if-changed=shim");
+    println!("cargo::rerun-if-changed=../sqlite/src/generate.rs");
+    println!("cargo::rerun-if-changed=../sqlite/shim");
     println!("cargo::rerun-if-changed=../mvbt-c/include");
     println!("cargo::rerun-if-env-changed=ONEFLUSH_SQLITE_AMALGAMATION");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("there is no OUT_DIR")?);
@@ -68,7 +68,7 @@ fn build() -> Result<(), String> {
 
     let mut compiler = cc::Build::new();
     compiler.file(&file).pic(true).warnings(false).flag_if_supported("-fno-strict-aliasing");
-    compiler.include(here.join("shim")).include(here.join("../mvbt-c/include"));
+    compiler.include(here.join("../sqlite/shim")).include(here.join("../mvbt-c/include"));
     if let Some(folder) = source.parent() {
         compiler.include(folder);
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-#[path = "../sqlite-lsmvbt/src/generate.rs"]
+#[path = "src/generate.rs"]
 mod generate;
 
 /// Those of `libsqlite3-sys` for its own library: a program sees no difference.
@@ -54,10 +54,10 @@ fn flags() -> Vec<String> {
 
 fn build() -> Result<(), String> {
     let out = folder("OUT_DIR")?;
-    let shim = folder("CARGO_MANIFEST_DIR")?.join("../sqlite-lsmvbt/shim");
+    let shim = folder("CARGO_MANIFEST_DIR")?.join("shim");
     let engine = folder("DEP_ONEFLUSH_MVBT_INCLUDE")?;
     let sqlite = folder("DEP_SQLITE3_INCLUDE")?;
-    for read in [Path::new("build.rs"), &shim, &engine] {
+    for read in [Path::new("build.rs"), Path::new("src/generate.rs"), &shim, &engine] {
         println!("cargo::rerun-if-changed={}", read.display());
     }
     let source = sqlite.join("sqlite3.c");

@@ -295,9 +295,10 @@ oneflush_mvbt_code oneflush_mvbt_set_pages_max(const oneflush_mvbt_db *db,
 oneflush_mvbt_code oneflush_mvbt_set_cache_bytes(const oneflush_mvbt_db *db, uint64_t bytes);
 
 // Looks at every page of the last committed version. `fault` may be null. ONEFLUSH_MVBT_OK says
-// that the check is done: `report->faults` counts what it has found. Waits for who writes, and
-// keeps writers out meanwhile.
+// that the check is done: `report->faults` counts what it has found. Waits so many milliseconds
+// for who writes, as oneflush_mvbt_begin_write(), and keeps writers out meanwhile.
 oneflush_mvbt_code oneflush_mvbt_check(const oneflush_mvbt_db *db,
+                                       int64_t wait_ms,
                                        oneflush_mvbt_report *report,
                                        oneflush_mvbt_fault fault,
                                        void *context);

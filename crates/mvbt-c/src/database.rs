@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::path::Path;
+use std::time::Duration;
 
 use mvbt::Database;
 
@@ -279,20 +280,24 @@ pub unsafe extern "C" fn oneflush_mvbt_set_cache_bytes(
 }
 
 /// Looks at every page of the last committed version. `fault` may be null. ONEFLUSH_MVBT_OK says
-/// that the check is done: `report->faults` counts what it has found. Waits for who writes, and
-/// keeps writers out meanwhile.
+/// that the check is done: `report->faults` counts what it has found. Waits so many milliseconds
+/// for who writes, as oneflush_mvbt_begin_write(), and keeps writers out meanwhile.
 ///
 /// # Safety
 /// `db` is null or a handle, `report` may be written, and `fault` may be called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn oneflush_mvbt_check(
     db: *const DatabaseHandle,
+    wait_ms: i64,
     report: *mut Report,
     fault: FaultFunction,
     context: *mut c_void,
 ) -> Code {
     let check = |database: &Database| {
-        let found = database.check(None)?;
+        let found = match u64::try_from(wait_ms) {
+            Ok(time) => database.check_within(Duration::from_millis(time), None)?,
+            Err(_) => database.check(None)?,
+        };
         for text in &found.faults {
             let text = call::c_text(text);
             if let Some(fault) = fault {

@@ -805,9 +805,9 @@ static void reopened(const char *path, uint32_t tree)
     OK(oneflush_mvbt_open(path, NULL, &db));
     OK(oneflush_mvbt_page_bytes(db, &page_bytes));
     CHECK(page_bytes == 1024);
-    OK(oneflush_mvbt_check(db, &report, count_faults, &told));
+    OK(oneflush_mvbt_check(db, -1, &report, count_faults, &told));
     CHECK(report.faults == 0 && told == 0 && report.cells >= 154);
-    OK(oneflush_mvbt_check(db, &report, NULL, NULL));
+    OK(oneflush_mvbt_check(db, -1, &report, NULL, NULL));
     // What is not committed goes with its handle, also behind the database's.
     OK(oneflush_mvbt_begin_write(db, 0, &txn));
     OK(oneflush_mvbt_delete_integer(txn, tree, 7, &is_there));

@@ -20,6 +20,10 @@ use crate::transaction::WriteTransaction;
 use crate::writer_lock::{Wait, WriterGuard, WriterLock};
 use crate::{Error, PageNo, Result, Version, closing, opening};
 
+fn wait_for(time: Duration) -> Wait {
+    Instant::now().checked_add(time).map_or(Wait::ForEver, Wait::Until)
+}
+
 /// An open file, which other processes may use at the same time. Its transactions keep it open when
 /// this is dropped.
 pub struct Database {
@@ -98,8 +102,7 @@ impl Database {
     /// `Busy`: after this time a transaction still writes. That of the calling thread is waited for,
     /// too: another thread may end it.
     pub fn begin_write_within(&self, time: Duration) -> Result<WriteTransaction> {
-        let wait = Instant::now().checked_add(time).map_or(Wait::ForEver, Wait::Until);
-        self.begin(wait)
+        self.begin(wait_for(time))
     }
 
     /// The last committed version, for as long as this lives. Does not wait for a writer.
@@ -205,6 +208,12 @@ impl Database {
     /// `Busy`: the calling thread has a write transaction.
     pub fn check(&self, order: Option<Order<'_>>) -> Result<Report> {
         let writer = self.writer(Wait::ForEver)?;
+        self.checked(order, &writer).map(|(report, _)| report)
+    }
+
+    /// The same. `Busy`: after this time a transaction still writes.
+    pub fn check_within(&self, time: Duration, order: Option<Order<'_>>) -> Result<Report> {
+        let writer = self.writer(wait_for(time))?;
         self.checked(order, &writer).map(|(report, _)| report)
     }
 

@@ -3,6 +3,10 @@
 ** tree that is asked for is counted in the transaction's.
 */
 
+/* The check keeps writers out. It waits at least so many milliseconds for the one that is there:
+** SQLite's own waits for nobody. */
+#define MV_CHECK_PATIENCE 5000
+
 typedef struct MvFaults {
   StrAccum text;
   int n;
@@ -33,7 +37,8 @@ SQLITE_PRIVATE char *mvBtreeIntegrityCheck(sqlite3 *db, Btree *pBtree, Pgno *aRo
   /* A transaction that writes keeps others out, also the check: it only counts its trees. */
   if( p->base.inTrans!=TRANS_WRITE ){
     oneflush_mvbt_report report;
-    oneflush_mvbt_code code = oneflush_mvbt_check(p->engine, &report, mvFault, &faults);
+    int wait = MAX(p->db->busyTimeout, MV_CHECK_PATIENCE);
+    oneflush_mvbt_code code = oneflush_mvbt_check(p->engine, wait, &report, mvFault, &faults);
     if( code!=ONEFLUSH_MVBT_OK ){
       rc = mvDbRc(p, code);
       if( rc!=SQLITE_BUSY ) mvFault(&faults, oneflush_mvbt_db_error(p->engine));
