@@ -65,10 +65,10 @@ all-bare:
 package-tests:
 	packages/suites $(or $(PACKAGES),dist)
 
-## demo: strategies eager and plain beside stock, then each of SQLite's journal modes, on this machine
+## demo: strategies eager and plain and SQLite on LS-MVBT beside stock, then each of SQLite's journal modes, on this machine
 demo: build
 	mkdir -p build
-	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain,wal:eager -t 1,16 -n 10000 --rounds 2 --plot build/demo-strategies.svg --plot-latency build/demo-latency.svg
+	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain,wal:eager,lsmvbt -t 1,16 -n 10000 --rounds 2 --plot build/demo-strategies.svg --plot-latency build/demo-latency.svg
 	$(RELEASE)/oneflush bench --plot build/demo.svg
 
 ## check: formatting, lints, unit tests, other processors and licences, for daily work
@@ -155,9 +155,10 @@ all-guests: build
 aarch64:
 	guest/aarch64
 
-## suite-subset: a part of SQLite's own test suite; which strategy gets all of it follows from the commit
+## suite-subset: a part of SQLite's own test suite; which strategy gets all of it follows from the commit; and the shell with both B-trees
 suite-subset:
 	suite/turns
+	$(MAKE) --no-print-directory oneflush-sqlite3
 
 ## crash-states: a million states that a loss of power can leave, for each strategy and for the second B-tree
 crash-states: build

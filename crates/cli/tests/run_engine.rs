@@ -107,7 +107,8 @@ db = sqlite3.connect('a.db')
 with db:
     db.execute('CREATE TABLE t(v)')
     db.execute('INSERT INTO t VALUES (7)')
-print(db.execute('PRAGMA journal_mode').fetchone()[0], db.execute('SELECT v FROM t').fetchone()[0])";
+one = lambda sql: db.execute(sql).fetchone()[0]
+print(one('PRAGMA journal_mode'), one('SELECT v FROM t'))";
         let output = work.run(&["--engine", "lsmvbt", "--", python, "-c", program]);
         assert_eq!(said(&output), "lsmvbt 7\n", "{python}");
         assert!(work.is_lsmvbt("a.db"));

@@ -1,5 +1,5 @@
-//! Recordings of LS-MVBT by SQL, with the truth beside: `identify` finds each transaction, and takes
-//! nothing of SQLite's own engine for one.
+//! Recordings of LS-MVBT by SQL, with the truth beside: `identify` finds each transaction, and
+//! takes nothing of SQLite's own engine for one.
 //!
 //! Needs root, loop devices and tracefs; each test says so and passes where they are missing.
 

@@ -99,8 +99,8 @@ impl Database {
         self.begin(Wait::Not)
     }
 
-    /// `Busy`: after this time a transaction still writes. That of the calling thread is waited for,
-    /// too: another thread may end it.
+    /// `Busy`: after this time a transaction still writes. That of the calling thread is waited
+    /// for, too: another thread may end it.
     pub fn begin_write_within(&self, time: Duration) -> Result<WriteTransaction> {
         self.begin(wait_for(time))
     }

@@ -152,12 +152,26 @@ SQLITE_PRIVATE int mvPagerMemUsed(Pager *pPager){
   (void)pPager;
   return 0;
 }
+/* sqlite3_db_status(): pages that the process has read, and those that it has written with the
+** blocks that commit them. */
 #if MV_NEW
 SQLITE_PRIVATE void mvPagerCacheStat(Pager *pPager, int eStat, int reset, u64 *pnVal){
 #else
 SQLITE_PRIVATE void mvPagerCacheStat(Pager *pPager, int eStat, int reset, int *pnVal){
 #endif
-  (void)pPager; (void)eStat; (void)reset; (void)pnVal;
+  MvBtree *p = ((MvPager*)pPager)->p;
+  oneflush_mvbt_statistics stats;
+  u64 n;
+  if( p->engine==0 || oneflush_mvbt_stats(p->engine, &stats)!=ONEFLUSH_MVBT_OK ) return;
+  if( eStat==SQLITE_DBSTATUS_CACHE_WRITE ){
+    n = stats.pages_written + stats.blocks_written;
+  }else if( eStat==SQLITE_DBSTATUS_CACHE_MISS ){
+    n = stats.pages_read;
+  }else{
+    return;
+  }
+  *pnVal += n - p->aCacheStat[eStat==SQLITE_DBSTATUS_CACHE_WRITE];
+  if( reset ) p->aCacheStat[eStat==SQLITE_DBSTATUS_CACHE_WRITE] = n;
 }
 
 /* SQLite sets its default for every database, and it is little for an engine that reads past the

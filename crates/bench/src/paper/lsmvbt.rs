@@ -95,7 +95,7 @@ const fn crash(name: &'static str, committed: u64, inserts: u64, until: Until) -
     experiment(name, "Fig. 10: recovery", of_rows(2000, Keys::Random, task), 10)
 }
 
-const EXPERIMENTS: [Experiment; 38] = [
+const EXPERIMENTS: [Experiment; 39] = [
     inserts("rising-2000", "Fig. 6(b): 2,000 rows", 2000, Keys::Sequential),
     inserts("rising-10000", "Fig. 6(b): 10,000 rows", 10_000, Keys::Sequential),
     inserts("rising-100000", "Fig. 6(b): 100,000 rows", 100_000, Keys::Sequential),
@@ -157,6 +157,7 @@ const EXPERIMENTS: [Experiment; 38] = [
         ..inserts("floor-random", "goal: the same, random keys", 10_000, Keys::Random)
     },
     sql::INSERT,
+    sql::LONG,
     sql::TEN,
     sql::HUNDRED,
     sql::SINGLE,
@@ -197,7 +198,7 @@ const BARS: [Row; 8] = [
     row("redistribution", &[], REDISTRIBUTION),
 ];
 
-const SHEETS: [Sheet; 19] = [
+const SHEETS: [Sheet; 20] = [
     Sheet {
         source: "Fig. 6(b), rising keys",
         title: "Pages that an insert of 100 B writes, by rows in the table",
@@ -442,5 +443,6 @@ const SHEETS: [Sheet; 19] = [
         rows: &TWO_ROWS,
     },
     sql::INSERTS,
+    sql::MORE_INSERTS,
     sql::ACCESSES,
 ];

@@ -86,7 +86,9 @@ fn outside_bounds(count: usize) -> Option<usize> {
 pub fn compare(modes: &[ModeReport]) -> Vec<Option<ToControl>> {
     let control_of = |mode: &ModeReport| {
         let alike = || modes.iter().filter(|other| other.connections == mode.connections);
-        let with = |strategy| alike().find(move |other| other.mode.strategy == strategy);
+        // LS-MVBT has no strategy either, and is what is compared.
+        let stock = || alike().filter(|other| !other.mode.is_lsmvbt());
+        let with = |strategy| stock().find(move |other| other.mode.strategy == strategy);
         with(Strategy::Sqlite).or_else(|| with(Strategy::STOCK)).or_else(|| alike().next())
     };
     let to_control = |mode: &ModeReport| {

@@ -16,7 +16,8 @@ pub struct Tree {
     pub name: String,
 }
 
-/// In the order of their numbers. `None`: nobody made the file by SQL, or the schema cannot be read.
+/// In the order of their numbers. `None`: nobody made the file by SQL, or the schema cannot be
+/// read.
 pub fn of(path: &Path) -> Option<Vec<Tree>> {
     read(path).ok()
 }

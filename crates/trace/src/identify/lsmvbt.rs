@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a commit block, with or without pages | the end of a transaction (I10) |
 //! | one page alone | a whole transaction (I9) |
-//! | more, without a commit block | a part: the file has grown, or many pages went first (I11, I11a) |
+//! | more, without a commit block | a part: the file has grown, or pages went first (I11, I11a) |
 //! | an anchor alone | no transaction: the file was opened or closed, or versions ran out |
 //!
 //! Where the file's head is on the device, the recorder says. Without it each flush ends a

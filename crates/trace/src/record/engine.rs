@@ -1,4 +1,5 @@
-//! Whether a file is a database of LS-MVBT, by its first bytes, and where its head is on the device.
+//! Whether a file is a database of LS-MVBT, by its first bytes, and where its head is on the
+//! device.
 //!
 //! The file is opened only to read. Nothing is locked, and its time of access stays. The recorder
 //! has no locks of its own, which a close would take away.
