@@ -164,14 +164,25 @@ static int mvRestore(MvCursor *pCur){
   return rc;
 }
 
+/* How many cells to ask for. There is room for them in aAhead. Without memory it is one. */
+static int mvCellsWanted(MvCursor *pCur){
+  if( pCur->nWanted>1 && pCur->aAhead==&pCur->one ){
+    oneflush_mvbt_cell_ahead *aNew = sqlite3_malloc64(MV_AHEAD*sizeof(*aNew));
+    if( aNew==0 ) return 1;
+    pCur->aAhead = aNew;
+  }
+  return pCur->nWanted;
+}
+
 /* Opens a cursor in memory of sqlite3BtreeCursorSize() bytes. */
 static int mvBtreeCursor(Btree *pBtree, Pgno root, int wrFlag, struct KeyInfo *pKeyInfo,
                          BtCursor *pNew){
   MvBtree *p = (MvBtree*)pBtree;
   MvCursor *pCur = (MvCursor*)pNew;
   if( root<1 ) return SQLITE_CORRUPT_BKPT;
-  memset(pCur, 0, offsetof(MvCursor, aAhead));
+  memset(pCur, 0, sizeof(*pCur));
   MV_SET_STATE(pCur, CURSOR_INVALID);
+  pCur->aAhead = &pCur->one;
   pCur->curFlags = wrFlag ? BTCF_WriteFlag : 0;
   pCur->p = p;
   pCur->root = root;
@@ -191,7 +202,8 @@ SQLITE_PRIVATE int mvBtreeCloseCursor(BtCursor *pOld){
   oneflush_mvbt_cursor_close(pCur->place);
   oneflush_mvbt_cursor_close(pCur->left);
   mvFreeSaved(pCur);
-  memset(pCur, 0, offsetof(MvCursor, aAhead));
+  if( pCur->aAhead!=&pCur->one ) sqlite3_free(pCur->aAhead);
+  memset(pCur, 0, sizeof(*pCur));
   return SQLITE_OK;
 }
 

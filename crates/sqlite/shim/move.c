@@ -248,7 +248,7 @@ SQLITE_PRIVATE int mvBtreePrevious(BtCursor *pOld, int flags){
   rc = mvBeforeStep(pCur, -1, &isThere);
   if( rc==SQLITE_OK ) rc = mvCatchUp(pCur);
   if( rc!=SQLITE_OK || isThere ) return rc;
-  rc = mvCursorRc(pCur, oneflush_mvbt_cursor_retreat(pCur->place, pCur->nWanted, &n));
+  rc = mvCursorRc(pCur, oneflush_mvbt_cursor_retreat(pCur->place, mvCellsWanted(pCur), &n));
   rc = mvAfterStep(pCur, rc, n>0);
   if( rc==SQLITE_OK && n>1 ){
     /* It has gone back over these, and stands on the last one. */

@@ -113,7 +113,8 @@ struct MvCursor {
   u64 nPayload;
   u32 nLocal;               /* So many bytes of it are in the leaf */
   const u8 *aLocal;
-  oneflush_mvbt_cell_ahead aAhead[MV_AHEAD];
+  oneflush_mvbt_cell_ahead *aAhead;   /* &one, or MV_AHEAD of them from the first scan on */
+  oneflush_mvbt_cell_ahead one;
 };
 
 #define MV_STATE(c) ((c)->eState & ~MV_CURSOR)

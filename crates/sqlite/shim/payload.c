@@ -9,8 +9,9 @@ static int mvLoad(MvCursor *pCur){
   if( MV_STATE(pCur)!=CURSOR_VALID && MV_STATE(pCur)!=CURSOR_SKIPNEXT ) return SQLITE_ABORT;
   if( pCur->nAhead==0 ){
     size_t n = 0;
+    int nWanted = mvCellsWanted(pCur);
     int rc = mvCursorRc(pCur,
-        oneflush_mvbt_cursor_cells(pCur->place, pCur->aAhead, pCur->nWanted, &n));
+        oneflush_mvbt_cursor_cells(pCur->place, pCur->aAhead, nWanted, &n));
     if( rc!=SQLITE_OK ) return rc;
     pCur->nAhead = (u8)n;
     pCur->iAhead = pCur->iPlace = 0;
