@@ -41,8 +41,8 @@ pub enum Action {
     },
     /// `file` is a database of LS-MVBT from here on, or, with 0 bytes of a page, none any more. On
     /// `device`, the event's `bytes` from its `sector` on are a piece of the file's head, which is
-    /// [`LSMVBT_HEAD_BYTES`] long. The piece begins at this offset of the file, and the one at 0
-    /// comes first. 0 bytes: nobody knows where the head is.
+    /// 40 KiB long (`LSMVBT_HEAD_BYTES`). The piece begins at this offset of the file, and the one
+    /// at 0 comes first. 0 bytes: nobody knows where the head is.
     Lsmvbt {
         page_bytes: u32,
         offset: u32,
