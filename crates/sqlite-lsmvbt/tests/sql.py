@@ -851,6 +851,8 @@ def snapshots(folder):
     fails(sqlite3.OperationalError, "cannot be read", reader.execute, f"PRAGMA oneflush_snapshot={before}")
     # By the time; beside another database, and closed while it reads.
     db.execute("PRAGMA oneflush_retain='1 hour'")
+    # A time is noted at most once a second.
+    time.sleep(1.1)
     db.execute("UPDATE t SET other = 'early'")
     time.sleep(1.5)
     early = datetime.datetime.now(datetime.timezone.utc)
