@@ -4,8 +4,6 @@
 ** else the stock one. Databases in memory and temporary ones are always stock.
 */
 
-#include <sys/stat.h>
-
 #define MV_MAGIC "Oneflush mvbt 1\n"
 
 /* What the stock engine answers to the opening of a file of ours. It is no code of SQLite. */
@@ -35,19 +33,12 @@ static int mvEngine(const char *z){
   return -1;
 }
 
-/* As xAccess has it: a file of no bytes is none. The name may be relative. */
-static int mvHasFile(sqlite3_vfs *pVfs, const char *z){
-  struct stat buf;
-  int isThere = 0;
-  if( stat(z, &buf)==0 ) return !S_ISREG(buf.st_mode) || buf.st_size>0;
-  (void)sqlite3OsAccess(pVfs, z, SQLITE_ACCESS_EXISTS, &isThere);
-  return isThere;
-}
-
 /* *pIsMv: there is no database yet, and it becomes one of our engine. */
 static int mvChoose(sqlite3_vfs *pVfs, const char *z, sqlite3 *db, int flags, int vfsFlags,
                     int *pIsMv){
   const char *zEngine;
+  int isThere = 0;
+  int rc;
   *pIsMv = 0;
   if( z==0 || z[0]==0 || strcmp(z, ":memory:")==0 ) return SQLITE_OK;
   if( flags & (BTREE_MEMORY|BTREE_SINGLE) ) return SQLITE_OK;
@@ -60,7 +51,8 @@ static int mvChoose(sqlite3_vfs *pVfs, const char *z, sqlite3 *db, int flags, in
   }
   if( zEngine==0 ) zEngine = getenv("ONEFLUSH_ENGINE");
   if( zEngine==0 || zEngine[0]==0 ) return SQLITE_OK;
-  if( mvHasFile(pVfs, z) ) return SQLITE_OK;
+  rc = mvIsThere(pVfs, z, &isThere);
+  if( rc!=SQLITE_OK || isThere ) return rc;
   *pIsMv = mvEngine(zEngine);
   return *pIsMv<0 ? SQLITE_CANTOPEN_BKPT : SQLITE_OK;
 }

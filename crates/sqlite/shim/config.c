@@ -161,17 +161,13 @@ SQLITE_PRIVATE void mvPagerCacheStat(Pager *pPager, int eStat, int reset, int *p
 #endif
   MvBtree *p = ((MvPager*)pPager)->p;
   oneflush_mvbt_statistics stats;
+  int isWrite = eStat==SQLITE_DBSTATUS_CACHE_WRITE;
   u64 n;
+  if( !isWrite && eStat!=SQLITE_DBSTATUS_CACHE_MISS ) return;
   if( p->engine==0 || oneflush_mvbt_stats(p->engine, &stats)!=ONEFLUSH_MVBT_OK ) return;
-  if( eStat==SQLITE_DBSTATUS_CACHE_WRITE ){
-    n = stats.pages_written + stats.blocks_written;
-  }else if( eStat==SQLITE_DBSTATUS_CACHE_MISS ){
-    n = stats.pages_read;
-  }else{
-    return;
-  }
-  *pnVal += n - p->aCacheStat[eStat==SQLITE_DBSTATUS_CACHE_WRITE];
-  if( reset ) p->aCacheStat[eStat==SQLITE_DBSTATUS_CACHE_WRITE] = n;
+  n = isWrite ? stats.pages_written + stats.blocks_written : stats.pages_read;
+  *pnVal += n - p->aCacheStat[isWrite];
+  if( reset ) p->aCacheStat[isWrite] = n;
 }
 
 /* SQLite sets its default for every database, and it is little for an engine that reads past the

@@ -57,10 +57,9 @@ static int mvOpenFailed(oneflush_mvbt_code code){
   return mvFailed(code, oneflush_mvbt_open_error());
 }
 
-/* As xAccess has it: a file of no bytes is none. */
-static int mvIsThere(MvBtree *p, int *pIsThere){
-  const char *zPath = p->pPager->base.zFilename;
-  return sqlite3OsAccess(p->pPager->pVfs, zPath, SQLITE_ACCESS_EXISTS, pIsThere);
+/* A file of no bytes is none. */
+static int mvIsThere(sqlite3_vfs *pVfs, const char *zPath, int *pIsThere){
+  return sqlite3OsAccess(pVfs, zPath, SQLITE_ACCESS_EXISTS, pIsThere);
 }
 
 /* Makes the database, if nobody else has by now. Tree 1 of SQLite is there from the beginning. */
@@ -87,24 +86,13 @@ static void mvReadSwitches(const char *zFilename, oneflush_mvbt_options *p){
   p->redistribution = sqlite3_uri_boolean(zFilename, "redistribution", p->redistribution);
 }
 
-/* Opens what is there, or makes it: before the first transaction. Until then PRAGMA page_size has
-** an effect on a new database. */
-static int mvStart(MvBtree *p){
+/* Opens what is there. isFresh: this connection has made it. */
+static int mvOpenEngine(MvBtree *p, int isFresh){
   const char *zPath = p->pPager->base.zFilename;
   oneflush_mvbt_options options;
   oneflush_mvbt_code code;
-  int isFresh = 0;
-  int isThere = 0;
   int isWritable = 0;
   int rc;
-  if( p->engine ) return SQLITE_OK;
-  rc = mvIsThere(p, &isThere);
-  if( rc!=SQLITE_OK ) return rc;
-  if( !isThere ){
-    if( (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return SQLITE_CANTOPEN_BKPT;
-    rc = mvCreate(zPath, p->nPage, &isFresh);
-    if( rc!=SQLITE_OK ) return rc;
-  }
   (void)oneflush_mvbt_options_default(&options);
   options.cache_bytes = mvCacheBytes(p);
   mvReadSwitches(zPath, &options);
@@ -125,15 +113,29 @@ static int mvStart(MvBtree *p){
   return SQLITE_OK;
 }
 
+/* Opens what is there, or makes it: before the first transaction. Until then PRAGMA page_size has
+** an effect on a new database. */
+static int mvStart(MvBtree *p){
+  const char *zPath = p->pPager->base.zFilename;
+  int isFresh = 0;
+  int isThere = 0;
+  int rc;
+  if( p->engine ) return SQLITE_OK;
+  rc = mvIsThere(p->pPager->pVfs, zPath, &isThere);
+  if( rc==SQLITE_OK && !isThere ) rc = mvCreate(zPath, p->nPage, &isFresh);
+  return rc==SQLITE_OK ? mvOpenEngine(p, isFresh) : rc;
+}
+
 /* At once if it is there. Else an empty file says that it will be, as with a stock database. */
 static int mvOpenFile(MvBtree *p){
   const char *zPath = p->pPager->base.zFilename;
   sqlite3_file *pFile = 0;
   int flags = SQLITE_OPEN_READWRITE|SQLITE_OPEN_CREATE|SQLITE_OPEN_MAIN_DB;
   int isThere = 0;
-  int rc = mvIsThere(p, &isThere);
+  int rc = mvIsThere(p->pPager->pVfs, zPath, &isThere);
   if( rc!=SQLITE_OK ) return rc;
-  if( isThere || (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return mvStart(p);
+  if( isThere ) return mvOpenEngine(p, 0);
+  if( (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return SQLITE_CANTOPEN_BKPT;
   p->isFresh = 1;
   rc = sqlite3OsOpenMalloc(p->pPager->pVfs, zPath, &pFile, flags, &flags);
   if( rc==SQLITE_OK ) sqlite3OsCloseFree(pFile);
@@ -195,13 +197,7 @@ SQLITE_PRIVATE int mvBtreeClose(Btree *pBtree){
   MvBtree *p = (MvBtree*)pBtree;
   oneflush_mvbt_code code;
   while( p->pCursor ) (void)mvBtreeCloseCursor((BtCursor*)p->pCursor);
-  if( p->txn ){
-    oneflush_mvbt_code code2 = oneflush_mvbt_rollback(p->txn);
-    if( code2!=ONEFLUSH_MVBT_OK && code2!=ONEFLUSH_MVBT_MISUSE ){
-      (void)mvFailed(code2, oneflush_mvbt_txn_error(p->txn));
-    }
-    mvCloseTxn(p);
-  }
+  mvCloseTxn(p);
   mvUnpin(p);
   /* After a failure the next opening recovers. SQLite does not ask for the answer. */
   code = p->engine ? oneflush_mvbt_close(p->engine) : ONEFLUSH_MVBT_OK;

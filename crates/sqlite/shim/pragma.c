@@ -38,7 +38,7 @@ static void mvJsonText(sqlite3_str *pOut, const char *z){
 }
 
 /* PRAGMA oneflush_stats: a JSON object. Its names are those of Oneflush's VFS where they mean the
-** same. Counts are those of this connection since it was opened. */
+** same. Counts are those of the process since it opened the file. */
 static int mvPragmaStats(MvBtree *p, char **az){
   oneflush_mvbt_statistics stats;
   oneflush_mvbt_code code;
