@@ -68,8 +68,6 @@ fn build() -> Result<(), String> {
 
     let mut compiler = cc::Build::new();
     compiler.file(&file).pic(true).warnings(false).flag_if_supported("-fno-strict-aliasing");
-    // SQLite's u64 is `unsigned long long`, and uint64_t may be `unsigned long`: both have 8 bytes.
-    compiler.flag_if_supported("-Wno-incompatible-pointer-types");
     compiler.include(here.join("../sqlite/shim")).include(here.join("../mvbt-c/include"));
     if let Some(folder) = source.parent() {
         compiler.include(folder);

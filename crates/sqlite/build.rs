@@ -69,8 +69,6 @@ fn build() -> Result<(), String> {
 
     let mut compiler = cc::Build::new();
     compiler.file(&file).warnings(false).flag_if_supported("-fno-strict-aliasing");
-    // SQLite's u64 is `unsigned long long`, and uint64_t may be `unsigned long`: both have 8 bytes.
-    compiler.flag_if_supported("-Wno-incompatible-pointer-types");
     compiler.includes([&shim, &engine, &sqlite]).opt_level(2);
     for (name, value) in OPTIONS {
         compiler.define(name, value);

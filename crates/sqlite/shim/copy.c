@@ -91,7 +91,7 @@ static int mvHasRecords(Btree *p, Pgno root, int *pHasRecords){
     MvBtree *pMv = (MvBtree*)p;
     oneflush_mvbt_cursor *place = 0;
     oneflush_mvbt_code code;
-    i64 key;
+    int64_t key;
     rc = mvTxnRc(pMv, oneflush_mvbt_cursor_open(pMv->txn, MV_TREE(root), &place));
     if( rc!=SQLITE_OK ) return rc;
     code = oneflush_mvbt_cursor_key(place, &key);

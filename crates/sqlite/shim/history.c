@@ -162,8 +162,8 @@ static int mvParseRetain(const char *z, u32 *pKind, u64 *pn){
 static int mvSetRetain(MvBtree *p, u32 kind, u64 n){
   oneflush_mvbt_txn *txn = 0;
   oneflush_mvbt_code code;
-  u64 before = 0;
-  u64 version = 0;
+  uint64_t before = 0;
+  uint64_t version = 0;
   int rc;
   if( p->base.inTrans==TRANS_WRITE ){
     if( p->txn==0 ) return SQLITE_ABORT_ROLLBACK;
@@ -171,9 +171,7 @@ static int mvSetRetain(MvBtree *p, u32 kind, u64 n){
   }
   if( p->isReadOnly || p->pinned ) return SQLITE_READONLY;
   p->db->busyHandler.nBusy = 0;
-  do{
-    rc = mvDbRc(p, oneflush_mvbt_begin_write(p->engine, 0, &txn));
-  }while( rc==SQLITE_BUSY && sqlite3InvokeBusyHandler(&p->db->busyHandler) );
+  rc = mvTakeWriter(p, 1, &txn);
   if( rc!=SQLITE_OK ) return rc;
   (void)oneflush_mvbt_data_version(p->engine, &before);
   code = oneflush_mvbt_set_retain(txn, kind, n);
@@ -238,7 +236,7 @@ static int mvPin(MvBtree *p, char **az){
 /* PRAGMA oneflush_snapshot: which version the connection reads. The schema is read anew: that of
 ** the other version may differ. */
 static int mvPragmaSnapshot(MvBtree *p, char **az){
-  u64 version = 0;
+  uint64_t version = 0;
   if( az[2] ){
     if( p->base.inTrans!=TRANS_NONE || p->db->nVdbeActive>0 || !p->db->autoCommit ){
       return mvRefuse(az, SQLITE_ERROR, sqlite3_mprintf(
@@ -254,5 +252,5 @@ static int mvPragmaSnapshot(MvBtree *p, char **az){
   }
   if( p->pinned==0 ) return mvAnswer(az, sqlite3_mprintf("latest"));
   (void)oneflush_mvbt_txn_version(p->pinned, &version);
-  return mvAnswer(az, sqlite3_mprintf("%llu", version));
+  return mvAnswer(az, sqlite3_mprintf("%llu", (u64)version));
 }

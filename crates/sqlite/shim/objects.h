@@ -75,7 +75,7 @@ struct MvBtree {
   u64 version;              /* That data_version has counted last */
   MvRow row;
   u64 aCacheStat[2];        /* Reads and writes that sqlite3_db_status() has set to 0 */
-  u64 nSavepoint;           /* Open savepoints of the engine */
+  uint64_t nSavepoint;      /* Open savepoints of the engine */
   u8 hasBase;               /* The first of them is the beginning of the transaction */
   u8 isReadOnly;
   u8 isFresh;               /* This connection has made the file, and written nothing yet */

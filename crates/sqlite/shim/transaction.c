@@ -12,9 +12,13 @@ static void mvNoteVersion(MvBtree *p, u64 version){
   }
 }
 
-/* A cursor that was left in it keeps its handle, and not its snapshot. */
+/* A cursor that was left in it keeps its handle, and not its snapshot. One that has ended already
+** answers that this is misuse. */
 static void mvEndTxn(oneflush_mvbt_txn *txn){
-  if( txn ) (void)oneflush_mvbt_rollback(txn);
+  oneflush_mvbt_code code = txn ? oneflush_mvbt_rollback(txn) : ONEFLUSH_MVBT_OK;
+  if( code!=ONEFLUSH_MVBT_OK && code!=ONEFLUSH_MVBT_MISUSE ){
+    (void)mvFailed(code, oneflush_mvbt_txn_error(txn));
+  }
   oneflush_mvbt_txn_close(txn);
 }
 
@@ -35,37 +39,55 @@ static void mvEndTransaction(MvBtree *p){
 static int mvStart(MvBtree*);
 
 static int mvBeginRead(MvBtree *p){
-  u64 version = 0;
-  int rc = mvStart(p);
-  if( rc==SQLITE_OK && p->pinned ){
+  uint64_t version = 0;
+  if( p->pinned ){
     p->txn = p->pinned;
-  }else if( rc==SQLITE_OK ){
-    rc = mvDbRc(p, oneflush_mvbt_begin_read(p->engine, &p->txn));
+  }else{
+    int rc = mvDbRc(p, oneflush_mvbt_begin_read(p->engine, &p->txn));
+    if( rc!=SQLITE_OK ) return rc;
   }
-  if( rc!=SQLITE_OK ) return rc;
   if( oneflush_mvbt_txn_version(p->txn, &version)==ONEFLUSH_MVBT_OK ) mvNoteVersion(p, version);
   p->base.inTrans = TRANS_READ;
   return SQLITE_OK;
 }
 
-/* From nothing, or from a snapshot that is still the newest one. wait: so many milliseconds for who
-** writes just now. */
-static int mvBeginWrite(MvBtree *p, int wait){
+/* Opens the database. Others may be opening or closing it. */
+static int mvStartOrWait(MvBtree *p, int mayWait){
+  int rc;
+  do{
+    rc = mvStart(p);
+  }while( rc==SQLITE_BUSY && mayWait && sqlite3InvokeBusyHandler(&p->db->busyHandler) );
+  return rc;
+}
+
+/* Begins the engine's transaction that writes. Those who wait for sqlite3_busy_timeout() wait in
+** the engine, which wakes them in turn. A busy handler of the program is called instead. */
+static int mvTakeWriter(MvBtree *p, int mayWait, oneflush_mvbt_txn **ppTxn){
+  int ms = mayWait ? p->db->busyTimeout : 0;
+  int rc;
+  do{
+    rc = mvDbRc(p, oneflush_mvbt_begin_write(p->engine, ms>0 ? ms : 0, ppTxn));
+  }while( rc==SQLITE_BUSY && mayWait && ms<=0
+       && sqlite3InvokeBusyHandler(&p->db->busyHandler) );
+  return rc;
+}
+
+/* From nothing, or from a snapshot that is still the newest one: who has that does not wait. */
+static int mvBeginWrite(MvBtree *p){
   oneflush_mvbt_txn *writer = 0;
-  u64 newest = 0;
-  int rc = mvStart(p);
-  if( rc!=SQLITE_OK ) return rc;
+  uint64_t newest = 0;
+  int rc;
   if( p->isReadOnly ) return SQLITE_READONLY;
   if( p->pinned ){
     sqlite3_log(SQLITE_READONLY,
         "lsmvbt: the connection reads an older version; PRAGMA oneflush_snapshot=latest ends that");
     return SQLITE_READONLY;
   }
-  rc = mvDbRc(p, oneflush_mvbt_begin_write(p->engine, wait, &writer));
+  rc = mvTakeWriter(p, p->base.inTrans==TRANS_NONE, &writer);
   if( rc==SQLITE_OK ) rc = mvDbRc(p, oneflush_mvbt_data_version(p->engine, &newest));
   if( rc==SQLITE_OK && p->base.inTrans==TRANS_READ ){
     /* Nobody else commits from here on. */
-    u64 read = 0;
+    uint64_t read = 0;
     rc = mvTxnRc(p, oneflush_mvbt_txn_version(p->txn, &read));
     if( rc==SQLITE_OK && read!=newest ) rc = SQLITE_BUSY_SNAPSHOT;
   }
@@ -88,22 +110,13 @@ static int mvBeginWrite(MvBtree *p, int wait){
 
 static int mvOpenSavepoints(MvBtree*, int);
 
-/* How long the engine waits for who writes. Those who wait for sqlite3_busy_timeout() are woken in
-** turn, and do not ask again and again. A busy handler of the program is called instead. */
-static int mvPatience(MvBtree *p){
-  return p->base.inTrans==TRANS_NONE && p->db->busyTimeout>0 ? p->db->busyTimeout : 0;
-}
-
 SQLITE_PRIVATE int mvBtreeBeginTrans(Btree *pBtree, int wrflag, int *pSchemaVersion){
   MvBtree *p = (MvBtree*)pBtree;
   u8 before = p->base.inTrans;
   int rc = SQLITE_OK;
   if( before==TRANS_NONE || (before==TRANS_READ && wrflag) ){
-    int wait = wrflag ? mvPatience(p) : 0;
-    do{
-      rc = wrflag ? mvBeginWrite(p, wait) : mvBeginRead(p);
-    }while( rc==SQLITE_BUSY && before==TRANS_NONE && wait==0
-         && sqlite3InvokeBusyHandler(&p->db->busyHandler) );
+    rc = mvStartOrWait(p, before==TRANS_NONE);
+    if( rc==SQLITE_OK ) rc = wrflag ? mvBeginWrite(p) : mvBeginRead(p);
   }
   if( rc==SQLITE_OK && pSchemaVersion ){
     sqlite3BtreeGetMeta(pBtree, BTREE_SCHEMA_VERSION, (u32*)pSchemaVersion);
@@ -134,7 +147,7 @@ SQLITE_PRIVATE int mvBtreeCommitPhaseTwo(Btree *pBtree, int bCleanup){
   MvBtree *p = (MvBtree*)pBtree;
   int rc = SQLITE_OK;
   if( p->base.inTrans==TRANS_WRITE ){
-    u64 version = p->version;
+    uint64_t version = p->version;
     if( p->txn==0 ) return bCleanup ? SQLITE_OK : SQLITE_ABORT_ROLLBACK;
     if( mvReadsOn(p) ){
       rc = mvTxnRc(p, oneflush_mvbt_finish_and_read(p->txn, &version));
