@@ -41,6 +41,10 @@ const VFS: &str = "unix";
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
 
+/// The copy, and what may be beside it. SQLite leaves a journal where the disk is full. A new
+/// database of LS-MVBT is made under another name, and has shared memory while it is open.
+const SUFFIXES: [&str; 5] = ["", "-journal", "-shm", "-oneflush-new", "-oneflush-new-shm"];
+
 /// What is copied, and where to.
 pub struct Copying {
     pub source: PathBuf,
@@ -267,24 +271,10 @@ impl Unfinished {
 
     fn remove(&self) {
         // What went wrong before is the first cause; the next conversion removes the files.
-        let _ = fs::remove_file(&self.path);
-        for suffix in ["-journal", "-new", "-shm"] {
-            let _ = remove_all(&self.path, suffix);
+        for suffix in SUFFIXES {
+            let _ = fs::remove_file(super::with_suffix(&self.path, suffix));
         }
     }
-}
-
-/// SQLite leaves a journal where the disk is full. A new database of LS-MVBT is made under a name
-/// with `-new-` and a random number, and has its shared memory beside it while it is open.
-fn remove_all(copy: &Path, suffix: &str) -> io::Result<()> {
-    let begin = super::with_suffix(copy, suffix);
-    for entry in fs::read_dir(plan::folder_of(copy))? {
-        let path = entry?.path();
-        if path.as_os_str().as_encoded_bytes().starts_with(begin.as_os_str().as_encoded_bytes()) {
-            fs::remove_file(path)?;
-        }
-    }
-    Ok(())
 }
 
 /// Somebody may have made a file of this name meanwhile, which stays.

@@ -76,6 +76,8 @@ fn what_a_kill_leaves_is_in_nobodys_way() {
         let output = caught(&sandbox, &path, &copy, other, (1 << 20, Signal::KILL));
         assert_eq!(output.status.signal(), Some(9));
         assert!(side(&copy, SUFFIX).exists() && !copy.exists());
+        // The database was not made yet, of LS-MVBT.
+        fs::write(side(&copy, "-oneflush-converting-oneflush-new"), "a part").unwrap();
         convert(&sandbox, &path, &copy, other);
         assert_eq!(beginning_with(&copy), [copy]);
     }
