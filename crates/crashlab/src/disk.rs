@@ -36,8 +36,8 @@ pub enum DiskError {
 }
 
 pub struct Disk {
-    /// What it held at first.
-    initial: Image,
+    /// What it held when the faults were planned. None: something was in flight then.
+    before_faults: Option<Image>,
     names: BTreeMap<String, Ino>,
     files: BTreeMap<Ino, File>,
     next: Ino,
@@ -69,7 +69,7 @@ impl Disk {
     /// A disk that holds exactly these files, all durable.
     pub fn from_image(image: &Image) -> Disk {
         let mut disk = Disk {
-            initial: image.clone(),
+            before_faults: None,
             names: BTreeMap::new(),
             files: BTreeMap::new(),
             next: 1,
@@ -101,6 +101,7 @@ impl Disk {
     }
 
     pub fn plan_faults(&mut self, plan: FaultPlan) {
+        self.before_faults = self.log.is_empty().then(|| self.image());
         self.faults = Some(plan);
     }
 
@@ -186,7 +187,8 @@ impl Disk {
     /// What a failed sync has left of a file.
     fn show_medium(&mut self, ino: Ino) {
         let Some(file) = self.files.get_mut(&ino).filter(|file| file.is_direct) else { return };
-        let mut medium = Timeline::new(&self.initial, Reading::Weak);
+        let before = self.before_faults.as_ref().expect("the log tells all since then");
+        let mut medium = Timeline::new(before, Reading::Weak);
         self.log.iter().for_each(|op| medium.apply(op));
         if let Some(node) = medium.nodes.remove(&ino) {
             file.content = node.durable;
