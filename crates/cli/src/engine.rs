@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use clap::ValueEnum;
+use oneflush_mvbt::inspect::MAGIC;
 
 /// As URIs, `ONEFLUSH_ENGINE` and `--engine` name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -17,7 +18,8 @@ pub enum Engine {
 /// What a new database gets if nobody names an engine.
 pub const VARIABLE: &str = "ONEFLUSH_ENGINE";
 
-const OF_LSMVBT: &[u8; 16] = b"Oneflush mvbt 1\n";
+/// "Database File Format", section 1.3.1.
+const OF_SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 impl Engine {
     /// As URIs name it.
@@ -28,10 +30,18 @@ impl Engine {
         }
     }
 
-    /// True if the first bytes of the file say LS-MVBT. False also if it cannot be read: whoever
-    /// opens it then says why.
+    /// What the first bytes of the file say. `None` also if it cannot be read: whoever opens it then
+    /// says why.
+    pub fn of(path: &Path) -> Option<Engine> {
+        match &first_bytes(path).ok()? {
+            MAGIC => Some(Engine::Lsmvbt),
+            OF_SQLITE => Some(Engine::Sqlite),
+            _ => None,
+        }
+    }
+
     pub fn is_lsmvbt(path: &Path) -> bool {
-        first_bytes(path).is_ok_and(|bytes| &bytes == OF_LSMVBT)
+        Engine::of(path) == Some(Engine::Lsmvbt)
     }
 }
 

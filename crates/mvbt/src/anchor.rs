@@ -7,6 +7,7 @@ use crate::layout::BLOCK_BYTES;
 use crate::voids::Voids;
 use crate::{PageNo, Version};
 
+/// How each file begins.
 pub const MAGIC: &[u8; 16] = b"Oneflush mvbt 1\n";
 pub const FORMAT: u32 = 1;
 const VOIDS_AT: usize = 80;

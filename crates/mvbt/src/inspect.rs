@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use oneflush_blocklog::{Storage, Uuid};
 
-pub use crate::anchor::Anchor;
+pub use crate::anchor::{Anchor, MAGIC};
 pub use crate::ring::{CommitBlock, Expected};
 
 use crate::layout::{self, BLOCK_BYTES, RING_BLOCKS};

@@ -1,13 +1,10 @@
 //! Messages, and the way out.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io;
 
 use oneflush_mvbt::{Error, PageNo, TreeId};
 
-/// How a database of SQLite's own engine begins.
-const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+use crate::engine::Engine;
 
 #[derive(Debug, thiserror::Error)]
 pub enum MvbtError {
@@ -40,7 +37,7 @@ impl MvbtError {
     /// The messages of some errors begin with the file's name.
     pub fn of(name: &str, source: Error) -> MvbtError {
         match source {
-            Error::OtherFormat { path, .. } if begins_as_sqlite(&path) => {
+            Error::OtherFormat { path, .. } if Engine::of(&path) == Some(Engine::Sqlite) => {
                 MvbtError::OfSqlite { name: name.to_owned() }
             }
             Error::Io { .. }
@@ -50,9 +47,4 @@ impl MvbtError {
             source => MvbtError::Damaged { name: name.to_owned(), source },
         }
     }
-}
-
-fn begins_as_sqlite(path: &Path) -> bool {
-    let mut bytes = [0; SQLITE.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).is_ok() && &bytes == SQLITE
 }

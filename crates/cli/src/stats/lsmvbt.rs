@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use oneflush_mvbt::Read;
 use oneflush_mvbt::inspect::Inspection;
-use oneflush_mvbt::{Database, Read, Result, TreeId};
 use oneflush_vfs::shown_name;
 use serde_json::json;
 
@@ -25,44 +25,27 @@ pub struct Survey {
     trees_count: usize,
 }
 
-pub fn survey(path: &Path) -> std::result::Result<Survey, MvbtError> {
+pub fn survey(path: &Path) -> Result<Survey, MvbtError> {
     let trees = names::of(path);
     let failed = |source| MvbtError::of(&shown_name(path), source);
     let inspection = Inspection::open(storage::file(path)?, path.to_owned()).map_err(failed)?;
     let database = storage::database(path)?;
     let reader = database.begin_read().map_err(failed)?;
+    let stats = database.stats().map_err(failed)?;
+    let anchor = &inspection.anchor;
     let unreadable = |source| MvbtError::Unreadable { name: shown_name(path).into_owned(), source };
     Ok(Survey {
         path: path.to_owned(),
         page_bytes: database.page_bytes(),
-        pages: reader.page_count().map_err(failed)?,
-        free_pages: free_pages(&database, &inspection).map_err(failed)?,
-        version: reader.version().0,
+        pages: stats.pages,
+        // The anchor has some for the next opening.
+        free_pages: stats.free_pages + (anchor.pool.len() + anchor.kept.len()) as u64,
+        version: stats.to.0,
         bytes: path.metadata().map_err(unreadable)?.len(),
-        is_closed: inspection.anchor.is_closed,
+        is_closed: anchor.is_closed,
         trees,
         trees_count: reader.trees().map_err(failed)?.len(),
     })
-}
-
-/// Those of the tree of free pages, and those that the anchor has for the next opening.
-fn free_pages(database: &Database, inspection: &Inspection) -> Result<u64> {
-    /// Bytes of a page's number where several are free from a version on.
-    const NUMBER_BYTES: u64 = 6;
-    let reader = database.begin_read()?;
-    let source = reader.source();
-    let mut cursor = reader.cursor(TreeId(1))?;
-    let anchor = &inspection.anchor;
-    let mut pages = (anchor.pool.len() + anchor.kept.len()) as u64;
-    cursor.first(source)?;
-    while cursor.is_on_cell() {
-        pages += match cursor.integer_key(source)? {
-            Some(key) if key < 0 => cursor.payload_length(source)?.unwrap_or(0) / NUMBER_BYTES,
-            _ => 1,
-        };
-        cursor.next(source)?;
-    }
-    Ok(pages)
 }
 
 impl Survey {
