@@ -30,8 +30,8 @@ impl Engine {
         }
     }
 
-    /// What the first bytes of the file say. `None` also if it cannot be read: whoever opens it then
-    /// says why.
+    /// What the first bytes of the file say. `None` also if it cannot be read: the opening that
+    /// follows says why.
     pub fn of(path: &Path) -> Option<Engine> {
         match &first_bytes(path).ok()? {
             MAGIC => Some(Engine::Lsmvbt),

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{commits, open_with, take_said};
 
@@ -17,12 +17,15 @@ fn opens_commits_and_closes() {
     let Ok(path) = std::env::var(COMES_AND_GOES) else { return };
     common::setup();
     let strategy = std::env::var("ONEFLUSH_TEST_STRATEGY").unwrap();
-    for _ in 0..300 {
+    let begin = Instant::now();
+    let mut made = 0;
+    while made < 50 {
+        let seconds = begin.elapsed().as_secs();
+        assert!(seconds < 60, "{strategy}: {made} commits in {seconds} s");
         // While a reader was the first, it is refused.
-        let _ = open_with(Path::new(&path), &format!("strategy={strategy}")).map(|db| {
-            db.busy_timeout(Duration::from_secs(5)).unwrap();
-            commits::try_make(&db)
-        });
+        let Ok(db) = open_with(Path::new(&path), &format!("strategy={strategy}")) else { continue };
+        db.busy_timeout(Duration::from_secs(5)).unwrap();
+        made += usize::from(commits::try_make(&db).is_ok());
     }
 }
 
@@ -55,6 +58,6 @@ fn a_reader_that_opens_while_logs_come_and_go_is_not_refused() {
         }
         assert!(child.wait().unwrap().success());
         let last = open_with(&path, &format!("strategy={strategy}")).unwrap();
-        assert!(commits::check(&last).unwrap() > 1, "{strategy}");
+        assert!(commits::check(&last).unwrap() > 50, "{strategy}");
     }
 }
