@@ -239,6 +239,8 @@ fn somebody_takes_the_room(sandbox: &Sandbox, path: &Path) {
             }
         }
         let output = child.wait_with_output().unwrap();
+        // Its room is free when nobody has it open any more.
+        drop(file);
         fs::remove_file(&taker).unwrap();
         if output.status.success() {
             continue;

@@ -200,11 +200,18 @@ impl Said {
         let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(sound, "ok", "{about}");
         drop(db);
-        let left: Vec<PathBuf> = std::fs::read_dir(path.parent().unwrap())
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        assert_eq!(left, [path], "{about}: a clean close leaves the database alone");
+        let left = || -> Vec<PathBuf> {
+            let entries = std::fs::read_dir(path.parent().unwrap()).unwrap();
+            entries.map(|entry| entry.unwrap().path()).collect()
+        };
+        // A child that another test starts has the locks of this process until it runs its program.
+        // A close in that moment is not the last one.
+        for _ in 0..3 {
+            if left().len() > 1 {
+                drop(open(path).unwrap());
+            }
+        }
+        assert_eq!(left(), [path], "{about}: a clean close leaves the database alone");
     }
 }
 
