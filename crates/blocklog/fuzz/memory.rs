@@ -44,7 +44,8 @@ impl Storage for &Memory {
         let size = bytes.len().max(size_bytes as usize);
         bytes.resize(size, 0);
         Ok(())
-    }    fn zero(&self, range: std::ops::Range<u64>) -> io::Result<()> {
+    }
+    fn zero(&self, range: std::ops::Range<u64>) -> io::Result<()> {
         unreachable!("a log of records is extended: {range:?}")
     }
     fn cut(&self, size_bytes: u64) -> io::Result<()> {

@@ -24,6 +24,16 @@ pub enum Error {
     )]
     NewerFormat { found: u32, known: u32 },
     #[error(
+        "this is the log of a directory, not of a database. Mount the directory beside it with \
+            oneflush mount, or run: oneflush recover --fs DIRECTORY [OF-143]"
+    )]
+    OfDirectory,
+    #[error(
+        "this is the log of a database, not of a directory. Open the database beside it with \
+            Oneflush, or run: oneflush recover DATABASE [OF-144]"
+    )]
+    OfDatabase,
+    #[error(
         "the first block of the log is damaged, so that its records cannot be checked. Restore it, \
             or a backup [OF-309]"
     )]

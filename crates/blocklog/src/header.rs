@@ -13,14 +13,22 @@ use crate::{Error, Uuid};
 /// What a user sees who looks into the file.
 const TEXT: &[u8] = b"Oneflush log. It may hold commits of the database beside it: open that with \
     Oneflush, or run: oneflush recover DATABASE\n";
+/// The same in the log of a directory.
+const TEXT_OF_DIRECTORY: &[u8] = b"Oneflush log. It may hold synced contents of the directory \
+    beside it: mount that with oneflush mount, or run: oneflush recover --fs DIRECTORY\n";
 /// A shorter beginning of the text also says that a file is a log of ours.
 const TEXT_MARK_BYTES: usize = 13;
 
 /// Version 2: copies between the pages of a record. Version 3: small chunks first.
 pub(crate) const FORMAT_VERSION: u32 = 3;
+/// Version 4: the log of a directory. It is laid out as version 3 is.
+pub(crate) const FORMAT_VERSION_OF_DIRECTORY: u32 = 4;
+/// The page size in the header of a directory's log. It has no meaning.
+pub(crate) const PAGE_BYTES_OF_DIRECTORY: u32 = 4096;
 /// The last version with chunks of equal size.
 pub(crate) const FORMAT_VERSION_OF_EQUAL_CHUNKS: u32 = 2;
 const FORMAT_VERSION_OLDEST: u32 = 1;
+const FORMAT_VERSION_NEWEST: u32 = FORMAT_VERSION_OF_DIRECTORY;
 const MAGIC: [u8; 8] = *b"1FLUSHLG";
 
 pub(crate) const HEADER_BYTES: usize = 512;
@@ -34,7 +42,8 @@ const AT_UUID: usize = AT_PAGE_BYTES + 4;
 const AT_RESERVED: usize = AT_UUID + 16;
 const AT_CRC: usize = HEADER_BYTES - 4;
 
-const _: () = assert!(TEXT.len() < TEXT_BYTES && AT_RESERVED < AT_CRC);
+const _: () = assert!(TEXT.len() < TEXT_BYTES && TEXT_OF_DIRECTORY.len() < TEXT_BYTES);
+const _: () = assert!(AT_RESERVED < AT_CRC);
 const _: () = assert!(
     HEADER_BYTES == crate::layout::BLOCK_BYTES_MIN,
     "the header is in one sector of every device"
@@ -60,7 +69,8 @@ impl FileHeader {
 
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        put(&mut bytes, 0, TEXT);
+        let is_of_directory = self.version == FORMAT_VERSION_OF_DIRECTORY;
+        put(&mut bytes, 0, if is_of_directory { TEXT_OF_DIRECTORY } else { TEXT });
         put(&mut bytes, AT_MAGIC, &MAGIC);
         put(&mut bytes, AT_VERSION, &self.version.to_le_bytes());
         put(&mut bytes, AT_BLOCK_BYTES, &self.block_bytes.to_le_bytes());
@@ -84,9 +94,9 @@ impl FileHeader {
         }
         let version = get_u32(bytes, AT_VERSION);
         match version {
-            FORMAT_VERSION_OLDEST..=FORMAT_VERSION => {}
-            newer if newer > FORMAT_VERSION => {
-                return Err(Error::NewerFormat { found: newer, known: FORMAT_VERSION });
+            FORMAT_VERSION_OLDEST..=FORMAT_VERSION_NEWEST => {}
+            newer if newer > FORMAT_VERSION_NEWEST => {
+                return Err(Error::NewerFormat { found: newer, known: FORMAT_VERSION_NEWEST });
             }
             _ => return Err(Error::HeaderDamaged),
         }
@@ -126,20 +136,32 @@ mod tests {
         bytes
     }
 
+    const OF_DIRECTORY: FileHeader = FileHeader {
+        version: FORMAT_VERSION_OF_DIRECTORY,
+        page_bytes: PAGE_BYTES_OF_DIRECTORY,
+        ..HEADER
+    };
+
     #[test]
     fn decodes_what_it_encoded_and_begins_with_a_line_for_people() {
-        let bytes = HEADER.encode();
-        assert_eq!(FileHeader::decode(&bytes).unwrap(), HEADER);
-        let line = std::str::from_utf8(&bytes).unwrap_or("").lines().next();
-        let line =
-            line.or(std::str::from_utf8(&bytes[..TEXT.len()]).unwrap().lines().next()).unwrap();
-        assert!(line.ends_with("oneflush recover DATABASE"), "{line}");
+        for (header, end) in [
+            (HEADER, "oneflush recover DATABASE"),
+            (OF_DIRECTORY, "oneflush mount, or run: oneflush recover --fs DIRECTORY"),
+        ] {
+            let bytes = header.encode();
+            assert_eq!(FileHeader::decode(&bytes).unwrap(), header);
+            let text = std::str::from_utf8(&bytes[..TEXT_BYTES]).unwrap();
+            let line = text.lines().next().unwrap();
+            assert!(line.ends_with(end), "{line}");
+        }
     }
 
     #[test]
     fn every_flipped_bit_is_damage_and_never_another_log() {
-        for bit in 0..HEADER_BYTES * 8 {
-            let mut bytes = HEADER.encode();
+        for (header, bit) in
+            [HEADER, OF_DIRECTORY].iter().flat_map(|h| (0..HEADER_BYTES * 8).map(move |b| (h, b)))
+        {
+            let mut bytes = header.encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert!(matches!(FileHeader::decode(&bytes), Err(Error::HeaderDamaged)), "bit {bit}");
         }
@@ -148,10 +170,10 @@ mod tests {
     #[test]
     fn a_newer_format_is_named_and_other_files_are_not_ours() {
         let mut bytes = HEADER.encode();
-        put(&mut bytes, AT_VERSION, &4u32.to_le_bytes());
+        put(&mut bytes, AT_VERSION, &5u32.to_le_bytes());
         assert!(matches!(
             FileHeader::decode(&sealed(bytes)),
-            Err(Error::NewerFormat { found: 4, known: 3 })
+            Err(Error::NewerFormat { found: 5, known: 4 })
         ));
         let mut sqlite = [0; HEADER_BYTES];
         put(&mut sqlite, 0, b"SQLite format 3\0");

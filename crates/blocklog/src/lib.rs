@@ -21,6 +21,9 @@
 //! The price: the file is twice as large as what an epoch can hold. And recovery reads both lanes,
 //! to tell a torn end from damage.
 //!
+//! **The log of a directory** may have two epochs that are needed, one in each lane. A record says
+//! when the older one is needed no more, and only then the next one begins (`epochs.rs`).
+//!
 //! **Promises.**
 //!
 //! - A record is durable when [`Log::append`] returns.
@@ -42,7 +45,9 @@
 //! | where a lane's bytes are in the file | `layout.rs` |
 //! | when a record is valid | `record.rs` |
 //! | writing | `log.rs` |
+//! | what a file has at a place | `reader.rs` |
 //! | recovery | `scan.rs` |
+//! | the log of a directory, and its recovery | `directory.rs`, `epochs.rs` |
 
 mod aligned;
 pub mod belonging;
@@ -50,6 +55,8 @@ pub mod belonging;
 pub mod bytes;
 pub mod delta;
 mod direct;
+mod directory;
+mod epochs;
 mod error;
 pub mod group;
 mod head;
@@ -63,6 +70,7 @@ mod mutant;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 pub mod page_cache;
+mod reader;
 mod record;
 #[doc(hidden)]
 pub mod record_lock;
@@ -72,6 +80,7 @@ mod varint;
 
 pub use aligned::AlignedBuffer;
 pub use direct::{DirectFile, DurableWrite, is_full, sync_directory, zero_without_writing};
+pub use directory::KIND_RELEASE;
 pub use error::Error;
 pub use head::{Epoch, Head, Lsn, Uuid};
 pub use layout::{CHUNK_BYTES, FIRST_CHUNK_BYTES};

@@ -3,11 +3,12 @@
 //! One record is one durable write. Only a record that crosses a chunk's border is several writes
 //! and one flush. Their order does not matter, because the payload's checksum (V8) covers them all.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
 use crate::header::{
-    FORMAT_VERSION, FORMAT_VERSION_OF_EQUAL_CHUNKS, FileHeader, HEADER_BYTES as FILE_HEADER_BYTES,
-    is_page_size,
+    FORMAT_VERSION, FORMAT_VERSION_OF_DIRECTORY, FORMAT_VERSION_OF_EQUAL_CHUNKS, FileHeader,
+    HEADER_BYTES as FILE_HEADER_BYTES, is_page_size,
 };
 use crate::layout::{CHUNK_BYTES, Layout, is_block_size, lane_of};
 use crate::mutant::{self, Mutant};
@@ -22,6 +23,8 @@ pub struct Log<S> {
     version: u32,
     page_bytes: u32,
     layout: Layout,
+    /// In the log of a directory: the newest epoch that is known to be released; 0: none is.
+    pub(crate) released: AtomicU64,
     /// Blocks on their way to the storage, a chunk at most. Without contention, since one append
     /// runs at a time.
     scratch: Mutex<AlignedBuffer>,
@@ -37,6 +40,16 @@ impl<S: Storage> Log<S> {
         page_bytes: u32,
         lane_bytes: u64,
     ) -> Result<(Log<S>, Head), Error> {
+        Log::create_of_version(storage, FORMAT_VERSION, uuid, page_bytes, lane_bytes)
+    }
+
+    pub(crate) fn create_of_version(
+        storage: S,
+        version: u32,
+        uuid: Uuid,
+        page_bytes: u32,
+        lane_bytes: u64,
+    ) -> Result<(Log<S>, Head), Error> {
         let block_bytes = storage.block_bytes();
         if !is_block_size(block_bytes) {
             return Err(Error::BlockSize {
@@ -47,12 +60,7 @@ impl<S: Storage> Log<S> {
         if !is_page_size(page_bytes) {
             return Err(Error::BadSize { what: "SQLite has no such pages" });
         }
-        let header = FileHeader {
-            version: FORMAT_VERSION,
-            block_bytes: block_bytes as u32,
-            page_bytes,
-            uuid,
-        };
+        let header = FileHeader { version, block_bytes: block_bytes as u32, page_bytes, uuid };
         let layout = header.layout();
         let (_, file_bytes) = lane_size(layout, lane_bytes)?;
         storage.extend(file_bytes).map_err(failed("create the log"))?;
@@ -60,20 +68,30 @@ impl<S: Storage> Log<S> {
         block[..FILE_HEADER_BYTES].copy_from_slice(&header.encode());
         // The first block comes last: where it is there, all the zeros are.
         storage.write_durable(&block, 0).map_err(failed("write the log's first block"))?;
-        let log = Log {
-            storage,
-            uuid,
-            version: FORMAT_VERSION,
-            page_bytes,
-            layout,
-            scratch: Mutex::new(block),
-        };
+        let log = Log::of(storage, &header, block);
         let head = log.empty_head()?;
         Ok((log, head))
     }
 
-    /// Reads and checks the first block, no more.
+    fn of(storage: S, header: &FileHeader, scratch: AlignedBuffer) -> Log<S> {
+        Log {
+            storage,
+            uuid: header.uuid,
+            version: header.version,
+            page_bytes: header.page_bytes,
+            layout: header.layout(),
+            released: AtomicU64::new(0),
+            scratch: Mutex::new(scratch),
+        }
+    }
+
+    /// Reads and checks the first block, no more. The log of a directory is refused.
     pub fn open(storage: S) -> Result<Log<S>, Error> {
+        let log = Log::open_of_any_kind(storage)?;
+        if log.is_of_directory() { Err(Error::OfDirectory) } else { Ok(log) }
+    }
+
+    pub(crate) fn open_of_any_kind(storage: S) -> Result<Log<S>, Error> {
         let size_bytes = storage.size_bytes().map_err(failed("ask for the log's size"))?;
         let storage_block_bytes = storage.block_bytes();
         if !is_block_size(storage_block_bytes) {
@@ -105,9 +123,7 @@ impl<S: Storage> Log<S> {
                 storage_bytes: storage_block_bytes,
             });
         }
-        let layout = header.layout();
-        let FileHeader { version, page_bytes, uuid, .. } = header;
-        Ok(Log { storage, uuid, version, page_bytes, layout, scratch: Mutex::new(block) })
+        Ok(Log::of(storage, &header, block))
     }
 
     /// Opens a log whose first block is damaged. The database knows its UUID. Answers a log for
@@ -121,14 +137,18 @@ impl<S: Storage> Log<S> {
             let storage = storage()?;
             let block_bytes = storage.block_bytes();
             let header = FileHeader { version, block_bytes: block_bytes as u32, page_bytes, uuid };
-            let scratch = Mutex::new(AlignedBuffer::zeroed(block_bytes));
-            Ok(Log { storage, uuid, version, page_bytes, layout: header.layout(), scratch })
+            Ok(Log::of(storage, &header, AlignedBuffer::zeroed(block_bytes)))
         };
         [FORMAT_VERSION, FORMAT_VERSION_OF_EQUAL_CHUNKS].into_iter().map(of_version).collect()
     }
 
     pub fn uuid(&self) -> Uuid {
         self.uuid
+    }
+
+    /// True if two of its epochs may be needed, until a record releases the older one.
+    pub(crate) fn is_of_directory(&self) -> bool {
+        self.version == FORMAT_VERSION_OF_DIRECTORY
     }
 
     /// True if its records may have copies between their pages. In a log of version 1 they may not.
@@ -181,13 +201,19 @@ impl<S: Storage> Log<S> {
         if head.epoch.0 == 0 || head.position == 0 {
             return Err(Error::BadHead { what: "no epoch has begun" });
         }
+        self.refuse_release(kind)?;
         self.put(head, kind, payload)
     }
 
     /// Writes the first record of the next epoch into the other lane; durable on return. From then
     /// on nothing of the head's epoch is replayed. `Error::Full`: the record does not fit, and
     /// nothing was written.
+    ///
+    /// In the log of a directory the head's epoch is replayed until it is [released](Log::release).
+    /// The epoch before it must be released by now, or `Error::BadHead` is the answer.
     pub fn begin_epoch(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
+        self.refuse_release(kind)?;
+        self.refuse_overwriting(head)?;
         let is_reused = mutant::is(Mutant::EpochReused) && head.epoch.0 > 0;
         let epoch = head.epoch.0.checked_add(u64::from(!is_reused));
         let epoch = epoch.ok_or(Error::BadHead { what: "there is no further epoch" })?;
@@ -211,7 +237,7 @@ impl<S: Storage> Log<S> {
         self.layout.record_bytes(payload_len as u64)
     }
 
-    fn put(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
+    pub(crate) fn put(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
         let block_bytes = self.layout.block_bytes;
         let sound = head.position.is_multiple_of(block_bytes)
             && self.layout.lane_of_at_least(head.lane_bytes) == Some(head.lane_bytes)

@@ -2,43 +2,8 @@
 
 mod common;
 
-use common::{Memory, Operation, Record, create, open_and_scan, scan};
+use common::{Memory, Operation, Record, create, open_and_scan, scan, tear};
 use oneflush_blocklog::{CHUNK_BYTES, Error, Head, Log};
-
-/// With up to so many sectors all subsets are tried, with more only samples.
-const EXHAUSTIVE_SECTORS_MAX: usize = 12;
-const SAMPLES: usize = 2000;
-
-/// Starts what `write` does, loses power in it in every way, and shows each file.
-fn tear(
-    log: &Log<Memory>,
-    write: impl FnOnce(&Log<Memory>) -> Result<Head, Error>,
-    mut look: impl FnMut(&Memory),
-) {
-    let memory = log.storage();
-    memory.take_operations();
-    memory.fail_after(0);
-    write(log).unwrap_err();
-    let mut sectors = 0;
-    memory.crash(|_| {
-        sectors += 1;
-        true
-    });
-    assert!(sectors > 0);
-    if sectors <= EXHAUSTIVE_SECTORS_MAX {
-        for subset in 0..1u32 << sectors {
-            look(&memory.crash(|sector| subset >> sector & 1 == 1));
-        }
-    } else {
-        let mut rng = fastrand::Rng::with_seed(5);
-        for _ in 0..SAMPLES {
-            // From nearly nothing to nearly everything.
-            let odds = rng.f64();
-            look(&memory.crash(|_| rng.f64() < odds));
-        }
-        look(&memory.crash(|_| true));
-    }
-}
 
 fn begun(block_bytes: usize) -> (Log<Memory>, Head) {
     let (log, head) = create(block_bytes, 2 * CHUNK_BYTES);

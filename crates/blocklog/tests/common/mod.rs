@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use oneflush_blocklog::{Error, Head, Log, Lsn, Storage, Uuid};
+use oneflush_blocklog::{Epoch, Error, Head, KIND_RELEASE, Log, Lsn, Storage, Uuid};
 
 pub const SECTOR_BYTES: usize = 512;
 pub const UUID: Uuid = Uuid(*b"a log of a test.");
@@ -249,6 +249,41 @@ pub fn open_and_scan(memory: &Memory) -> Result<(Vec<Record>, Option<Head>), Err
     scan(&Log::open(memory.clone())?)
 }
 
+/// With up to so many sectors all subsets are tried, with more only samples.
+const EXHAUSTIVE_SECTORS_MAX: usize = 12;
+const SAMPLES: usize = 2000;
+
+/// Starts what `write` does, loses power in it in every way, and shows each file.
+pub fn tear(
+    log: &Log<Memory>,
+    write: impl FnOnce(&Log<Memory>) -> Result<Head, Error>,
+    mut look: impl FnMut(&Memory),
+) {
+    let memory = log.storage();
+    memory.take_operations();
+    memory.fail_after(0);
+    write(log).unwrap_err();
+    let mut sectors = 0;
+    memory.crash(|_| {
+        sectors += 1;
+        true
+    });
+    assert!(sectors > 0);
+    if sectors <= EXHAUSTIVE_SECTORS_MAX {
+        for subset in 0..1u32 << sectors {
+            look(&memory.crash(|sector| subset >> sector & 1 == 1));
+        }
+    } else {
+        let mut rng = fastrand::Rng::with_seed(5);
+        for _ in 0..SAMPLES {
+            // From nearly nothing to nearly everything.
+            let odds = rng.f64();
+            look(&memory.crash(|_| rng.f64() < odds));
+        }
+        look(&memory.crash(|_| true));
+    }
+}
+
 /// The file offset of a place in a lane, as docs/log-format.md has it, not as the crate computes
 /// it.
 pub fn offset(block_bytes: usize, lane: u64, position: u64) -> usize {
@@ -268,10 +303,41 @@ pub fn offset_in_version_2(block_bytes: usize, lane: u64, position: u64) -> usiz
 /// An empty log as version 2 made it, its lanes of one chunk.
 pub fn of_version_2(block_bytes: usize) -> Memory {
     let memory = create(block_bytes, 262_144).0.storage().clone();
+    turn_into_version(&memory, 2);
+    memory
+}
+
+/// A record as a scan of a directory's log shows it, with its epoch.
+pub type OfEpoch = (u64, u8, u64, Vec<u8>);
+
+pub fn create_for_directory(block_bytes: usize, lane_bytes: u64) -> (Log<Memory>, Head) {
+    Log::create_for_directory(Memory::new(block_bytes), UUID, lane_bytes).unwrap()
+}
+
+pub fn scan_epochs<S: Storage>(log: &Log<S>) -> Result<(Vec<OfEpoch>, Option<Head>), Error> {
+    let mut records: Vec<OfEpoch> = Vec::new();
+    let head = log.scan_epochs(|Epoch(epoch), kind, Lsn(lsn), payload| {
+        records.push((epoch, kind, lsn, payload.to_vec()));
+        Ok::<(), Error>(())
+    })?;
+    assert!(records.is_sorted_by(|one, next| one.0 <= next.0 && one.2 < next.2));
+    assert!(records.iter().all(|record| record.1 != KIND_RELEASE));
+    Ok((records, head))
+}
+
+pub fn open_and_scan_epochs(memory: &Memory) -> Result<(Vec<OfEpoch>, Option<Head>), Error> {
+    scan_epochs(&Log::open_for_directory(memory.clone())?)
+}
+
+/// Makes a database's log one of a directory. So a test can write what no such log would.
+pub fn turn_into_one_of_a_directory(memory: &Memory) {
+    turn_into_version(memory, 4);
+}
+
+fn turn_into_version(memory: &Memory, version: u8) {
     memory.edit(|bytes| {
-        bytes[264] = 2;
+        bytes[264] = version;
         let checksum = crc32c::crc32c(&bytes[..508]);
         bytes[508..512].copy_from_slice(&checksum.to_le_bytes());
     });
-    memory
 }

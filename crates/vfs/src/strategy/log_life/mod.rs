@@ -110,9 +110,11 @@ pub fn why_kept<L: KeptLog, E: From<LogError>>(
             Ok(holds) => holds.then(|| "it holds commits".to_owned()),
             Err(error) => Some(error.to_string()),
         }),
-        Err(error @ (LogError::NewerFormat { .. } | LogError::BlockSize { .. })) => {
-            Ok(Some(error.to_string()))
-        }
+        Err(
+            error @ (LogError::NewerFormat { .. }
+            | LogError::BlockSize { .. }
+            | LogError::OfDirectory),
+        ) => Ok(Some(error.to_string())),
         Err(error) => Ok(L::shows_contents(&open()?)?.then(|| error.to_string())),
     }
 }
