@@ -160,11 +160,11 @@ suite-subset:
 	suite/turns
 	$(MAKE) --no-print-directory oneflush-sqlite3
 
-## crash-states: a million states that a loss of power can leave, for each strategy and for the second B-tree
+## crash-states: a million states that a loss of power can leave, for each strategy, for the second B-tree and for mounted directories
 crash-states: build
 	mkdir -p build
 	@for strategy in plain eager waldio maw; do $(RELEASE)/oneflush crash --strategy $$strategy --states 1000000 --out build || failed=1; done; \
-		for engine in lsmvbt mvbt; do $(RELEASE)/oneflush crash --engine $$engine --states 1000000 --out build || failed=1; done; exit $${failed:-0}
+		for engine in lsmvbt mvbt eagerfs; do $(RELEASE)/oneflush crash --engine $$engine --states 1000000 --out build || failed=1; done; exit $${failed:-0}
 
 ## sqlite-suite: the whole of SQLite's own test suite on our VFS, with each strategy
 sqlite-suite:

@@ -182,7 +182,8 @@ fn without_starts() -> MutexGuard<'static, ()> {
 /// This program again, running one test: the work of a process of its own.
 fn again(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]);
+    // A child that panics on purpose reads megabytes of symbols for its backtrace.
+    command.args(["--exact", test, "--nocapture"]).env("RUST_BACKTRACE", "0");
     command
 }
 
