@@ -1,6 +1,7 @@
 //! `oneflush crash`: SQLite on a simulated disk that loses power, through a strategy. Or an engine
 //! of Oneflush alone.
 
+mod of_eagerfs;
 mod of_mvbt;
 mod text;
 
@@ -35,6 +36,8 @@ const EXAMPLES: &str = "Examples:
                                                   a lie that must be caught
   oneflush crash --engine lsmvbt                  SQLite on its second B-tree
   oneflush crash --engine mvbt --states 1000000   that B-tree without SQLite
+  oneflush crash --engine eagerfs                 oneflush mount, over a model of
+                                                  a directory
   oneflush crash --replay crash-one-12ab.json     one failing case alone
 
 Ctrl-C ends the run and says what it has examined.
@@ -44,6 +47,7 @@ interrupted, 2 wrong usage.";
 
 const SQLITE: &str = "sqlite";
 const MVBT: &str = "mvbt";
+const EAGERFS: &str = "eagerfs";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -52,9 +56,10 @@ pub struct Options {
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
     strategy: String,
 
-    /// What runs on the disk: SQLite, SQLite on its second B-tree, or that one alone
+    /// What runs on the disk: SQLite, SQLite on its second B-tree, that one alone, or a directory
+    /// that is mounted
     #[arg(long, value_name = "NAME", default_value = SQLITE,
-          value_parser = PossibleValuesParser::new([SQLITE, LSMVBT, MVBT]))]
+          value_parser = PossibleValuesParser::new([SQLITE, LSMVBT, MVBT, EAGERFS]))]
     engine: String,
 
     /// Only this workload; may be given several times
@@ -146,6 +151,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     match &options.replay {
         Some(file) => replay(file, options.json),
         None if options.engine == MVBT => of_mvbt::simulate(options),
+        None if options.engine == EAGERFS => of_eagerfs::simulate(options),
         None => simulate(options),
     }
 }

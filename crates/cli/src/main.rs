@@ -13,6 +13,7 @@ mod identify;
 mod layout;
 mod library;
 mod manual;
+mod mount;
 mod mvbt;
 mod output;
 mod probe;
@@ -65,6 +66,8 @@ enum Command {
     Crash(Box<crash::Options>),
     /// Find the SQLite transactions in a trace of block I/O: what each cost, and why
     Identify(identify::Options),
+    /// Mount a directory so that every program's syncs are one write and one flush
+    Mount(Box<mount::Options>),
     /// Look into databases of the engine mvbt: check them, show what is in them
     Mvbt(mvbt::Options),
     /// Say what a directory's file system and device can do
@@ -80,6 +83,8 @@ enum Command {
     Shell(shell::Options),
     /// Say what the files of a database tell: journal mode, pages, WAL, log, who uses it
     Stats(stats::Options),
+    /// Make everything durable that was written through a mount of oneflush
+    Sync(mount::Sync),
     /// Show what SQLite does to a block device just now, by database
     Top(top::Options),
     /// Record what reaches a block device, with the file that each write belongs to
@@ -87,6 +92,8 @@ enum Command {
     /// Measure what would change for you: your database, copied, on your file system
     #[command(name = "try")]
     Trial(trial::Options),
+    /// Unmount what oneflush mount has mounted, and wait until the directory is whole
+    Umount(mount::Umount),
     /// Write man pages to a directory, for packages
     #[command(hide = true)]
     Man(manual::Options),
@@ -142,6 +149,7 @@ fn main() -> ExitCode {
         Command::Convert(options) => convert::main(&options),
         Command::Crash(options) => crash::main(&options),
         Command::Identify(options) => identify::main(&options),
+        Command::Mount(options) => mount::main(&options),
         Command::Mvbt(options) => mvbt::main(&options),
         Command::Probe(options) => probe::main(&options),
         Command::Recover(options) => recover::main(&options),
@@ -149,12 +157,14 @@ fn main() -> ExitCode {
         Command::Run(options) => run::main(&options),
         Command::Shell(options) => shell::main(&options),
         Command::Stats(options) => stats::main(&options),
+        Command::Sync(options) => mount::sync(&options),
         Command::Top(options) => top::main(&options),
         Command::Trace(options) => match trace::main(&options) {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
         Command::Trial(options) => trial::main(&options),
+        Command::Umount(options) => mount::umount(&options),
         Command::Man(options) => manual::main(&options),
         Command::Worker => worker::main(),
         Command::Guest(options) => bench::guest::inside(&options),

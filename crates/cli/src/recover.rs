@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
 use crate::engine::Engine;
-use crate::{Failure, output, uri};
+use crate::{Failure, mount, output, uri};
 
 const EXAMPLES: &str = "Examples:
   oneflush recover app.db             what the log holds goes into app.db, and
@@ -20,6 +20,8 @@ const EXAMPLES: &str = "Examples:
                                       the log is lost or damaged: copies all
                                       files aside, keeps what can be kept,
                                       says what is lost
+  oneflush recover --fs /srv/data     a directory that oneflush mount had
+                                      mounted when it was interrupted
 
 Opening the database with the strategy of its log, eager, waldio or maw, does
 the same. So does an open with plain. Nothing is removed before the database
@@ -28,8 +30,18 @@ file has everything. A database of LS-MVBT has no log, so it is left alone.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// The database file; its log is expected beside it
+    /// The database file; its log is expected beside it. With --fs the directory
     database: PathBuf,
+    /// Recover a directory that was mounted by oneflush mount
+    #[arg(long, conflicts_with_all = ["dry_run", "accept_loss"])]
+    fs: bool,
+    /// With --fs: the log's file, if it was named at the mount
+    #[arg(long, value_name = "FILE", requires = "fs")]
+    log: Option<PathBuf>,
+    /// With --fs: also if the directory was used without the mount since it was
+    /// interrupted. What the log has may be older than those changes
+    #[arg(long, requires = "fs")]
+    over_changes: bool,
     /// Check the log and say what it holds, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -43,6 +55,10 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if options.fs {
+        let log = options.log.as_deref();
+        return mount::recover(&options.database, log, options.over_changes, options.json);
+    }
     let database = options.database.canonicalize().map_err(|source| {
         Failure::failed(InspectError::Read { path: options.database.clone(), source })
     })?;

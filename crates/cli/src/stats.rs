@@ -8,11 +8,12 @@ use clap::Args;
 use oneflush_vfs::{Survey, shown_name, survey};
 
 use crate::engine::Engine;
-use crate::{Failure, output};
+use crate::{Failure, mount, output};
 
 const EXAMPLES: &str = "Examples:
   oneflush stats app.db          journal mode, pages, WAL, log, who uses it
   oneflush stats app.db --json   the same as one JSON object
+  oneflush stats /mnt/data       a mount of oneflush: its syncs, records, bytes
 
 Nothing is changed, and the database is not opened. Counters of commits, bytes
 and flushes live in the programs that have the database open; a program asks for
@@ -24,7 +25,7 @@ A database of LS-MVBT is read by its own engine, also while others use it.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// The database file
+    /// The database file, or where oneflush mount has mounted
     database: PathBuf,
     /// Print one JSON object
     #[arg(long)]
@@ -32,6 +33,11 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if options.database.is_dir()
+        && let Some(text) = mount::stats(&options.database, options.json)?
+    {
+        return output::print(&text);
+    }
     if Engine::is_lsmvbt(&options.database) {
         let survey = lsmvbt::survey(&options.database).map_err(Failure::failed)?;
         return output::print(&match options.json {

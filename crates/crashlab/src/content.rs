@@ -29,7 +29,7 @@ impl Clone for Page {
 }
 
 impl Page {
-    fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         let known = self.hash.load(Relaxed);
         if known != 0 {
             return known;
@@ -127,7 +127,7 @@ impl Content {
         self.pages.resize((size as usize).div_ceil(PAGE_BYTES), None);
     }
 
-    fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         let pages = self.pages.iter().enumerate().filter_map(|(at, page)| {
             let hash = page.as_ref()?.hash();
             (hash != 0).then(|| mix2(at as u64, hash))

@@ -53,6 +53,7 @@ mod changes;
 mod content;
 mod disk;
 mod drive;
+pub mod eagerfs;
 mod examine;
 mod explore;
 mod fault;

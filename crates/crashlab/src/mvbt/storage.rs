@@ -9,6 +9,7 @@ use oneflush_blocklog::Storage;
 use crate::content::Image;
 use crate::disk::{Disk, DiskError, SyncFailures};
 use crate::log::{Ino, Mark, Op};
+use crate::sabotage::Sabotage;
 use crate::vfs::locked;
 
 pub const FILE: &str = "/a.mvbt";
@@ -59,6 +60,14 @@ impl DiskFile {
 
     pub fn take_log(&self) -> Vec<Op> {
         locked(&self.0).disk.take_log()
+    }
+
+    pub fn log_len(&self) -> usize {
+        locked(&self.0).disk.log_len()
+    }
+
+    pub fn sabotage(&self, sabotage: Sabotage) {
+        locked(&self.0).disk.sabotage(sabotage);
     }
 
     /// After so many writes and flushes the process is dead. None: it lives, or another does.

@@ -1,0 +1,87 @@
+//! What can go wrong with a mount, and the way out.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::recovery::RecoveryError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    #[error("{}: could not {doing}: {source}", path.display())]
+    File { path: PathBuf, doing: &'static str, source: io::Error },
+    #[error("{} is no directory", .0.display())]
+    NotADirectory(PathBuf),
+    #[error("{} is read-only. Make it writable first, or use it without oneflush", .0.display())]
+    ReadOnly(PathBuf),
+    #[error(
+        "{} and {} lie in one another. Mount at a directory that is neither in nor above what is \
+            mounted", lower.display(), mountpoint.display()
+    )]
+    Nested { lower: PathBuf, mountpoint: PathBuf },
+    #[error(
+        "{} is not empty, and what is in it could not be reached. Choose an empty directory, or \
+            mount with -o nonempty", .0.display()
+    )]
+    NotEmpty(PathBuf),
+    #[error("there is no /dev/fuse. Load the kernel's module: modprobe fuse")]
+    NoFuse,
+    #[error("{} is mounted already. Unmount that first: oneflush umount MOUNTPOINT", .0.display())]
+    Mounted(PathBuf),
+    #[error(
+        "the log {} would lie in {}, which it is of. Choose another place with --log",
+        log.display(), lower.display()
+    )]
+    LogInside { log: PathBuf, lower: PathBuf },
+    #[error("{} has no directory beside it. Say where the log is to be with --log", .0.display())]
+    NoPlace(PathBuf),
+    #[error(
+        "{} is no directory of this user's own, as the log's must be. Move it away, or choose \
+            another place with --log", .0.display()
+    )]
+    BadPlace(PathBuf),
+    #[error(
+        "{} is the log of another directory. Mount that one with it, or choose another place with \
+            --log", .0.display()
+    )]
+    OfAnother(PathBuf),
+    #[error(
+        "{}: {source}. Nothing was changed. Restore the log, or, to go on with the directory as it \
+            is and without what only the log holds, move the log away", log.display()
+    )]
+    Log { log: PathBuf, source: oneflush_blocklog::Error },
+    #[error(
+        "{}: {source}. The log was left as it is, and recovery can be repeated: mount again, or \
+            run: oneflush recover --fs {}", log.display(), lower.display()
+    )]
+    Recovery { log: PathBuf, lower: PathBuf, source: RecoveryError },
+    #[error(
+        "{} was used without the mount after it was interrupted: \"{name}\" was changed. What the \
+            log has may be older than that. Look at it, then say which counts: oneflush recover \
+            --fs {} --over-changes (the log, and later changes may be lost), or move the log away",
+        lower.display(), lower.display()
+    )]
+    Changed { lower: PathBuf, name: String },
+    #[error("could not mount at {}: {source}", mountpoint.display())]
+    Mount { mountpoint: PathBuf, source: io::Error },
+    #[error("{} is no mount of oneflush", .0.display())]
+    NotOurs(PathBuf),
+    #[error("could not unmount {}: {source}", mountpoint.display())]
+    Unmount { mountpoint: PathBuf, source: io::Error },
+    #[error("could not sync {}: {source}", mountpoint.display())]
+    Sync { mountpoint: PathBuf, source: io::Error },
+    /// The next mount recovers, also if it is the same boot.
+    #[error(
+        "a sync of {} or a write to its log has failed, so that nothing more was acknowledged. The \
+            log was kept at {}. Look at the kernel's messages, then mount again to recover",
+        lower.display(), log.display()
+    )]
+    Poisoned { lower: PathBuf, log: PathBuf },
+}
+
+/// Says what was done to which file.
+pub fn failed<'a, P: Into<PathBuf> + Clone + 'a>(
+    doing: &'static str,
+    path: &'a P,
+) -> impl FnOnce(io::Error) -> MountError + 'a {
+    move |source| MountError::File { path: path.clone().into(), doing, source }
+}

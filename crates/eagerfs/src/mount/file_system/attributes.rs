@@ -1,0 +1,104 @@
+//! Attributes: mode, owner, size, times.
+
+use std::io;
+use std::time::SystemTime;
+
+use fuser::{FileAttr, INodeNo, TimeOrNow};
+
+use super::super::answer;
+use super::super::nodes::RealObject;
+use super::{Caller, Served};
+use crate::lower::{Attribute, Kind, Time};
+
+/// What is to be changed.
+#[derive(Debug)]
+pub struct Changes {
+    pub mode: Option<u32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub size_bytes: Option<u64>,
+    pub accessed: Option<TimeOrNow>,
+    pub modified: Option<TimeOrNow>,
+}
+
+impl Served {
+    /// The size comes first and the times last, since each change touches a time.
+    pub fn change_attributes(
+        &self,
+        caller: Caller,
+        number: INodeNo,
+        changes: &Changes,
+    ) -> io::Result<FileAttr> {
+        let object = self.nodes.get(number)?;
+        if let Some(size_bytes) = changes.size_bytes {
+            self.tree.truncate(object.id, size_bytes)?;
+            // Who may keep these bits (`CAP_FSETID`) the kernel does not say here.
+            if caller.uid != 0 {
+                self.take_special_bits(caller, &object)?;
+            }
+        }
+        if changes.uid.is_some() || changes.gid.is_some() {
+            self.change_owner(&object, changes.uid, changes.gid)?;
+        }
+        if let Some(mode) = changes.mode {
+            self.tree.set(object.id, Attribute::Mode(mode & 0o7777))?;
+        }
+        if let Some(accessed) = changes.accessed {
+            self.tree.set(object.id, Attribute::Accessed(time(accessed)))?;
+        }
+        if let Some(modified) = changes.modified {
+            let set = self.tree.set(object.id, Attribute::Modified(time(modified)));
+            // Who may write another's file but not set its times leaves them to the lower. The
+            // kernel has looked whether a caller may set them.
+            set.or_else(|error| match error.raw_os_error() {
+                Some(libc::EPERM | libc::EACCES) => Ok(()),
+                _ => Err(error),
+            })?;
+        }
+        self.attributes(&object)
+    }
+
+    /// The lower takes bits of the mode away by itself then. The log must have that, too: otherwise
+    /// recovery would give them to the new owner.
+    fn change_owner(
+        &self,
+        object: &RealObject,
+        uid: Option<u32>,
+        gid: Option<u32>,
+    ) -> io::Result<()> {
+        let before = self.tree.lower().stat(&object.node)?;
+        let uid = uid.unwrap_or(before.stx_uid);
+        let gid = gid.unwrap_or(before.stx_gid);
+        self.tree.set(object.id, Attribute::Owner { uid, gid })?;
+        if before.stx_mode & 0o6000 != 0 && object.kind != Kind::Symlink {
+            let after = self.tree.lower().stat(&object.node)?;
+            self.tree.set(object.id, Attribute::Mode(u32::from(after.stx_mode) & 0o7777))?;
+        }
+        Ok(())
+    }
+
+    /// What a write takes from a program: set-user-ID, and set-group-ID where the group may execute
+    /// it or the writer is not of the group.
+    pub fn take_special_bits(&self, caller: Caller, object: &RealObject) -> io::Result<()> {
+        if object.kind != Kind::File {
+            return Ok(());
+        }
+        let stat = self.tree.lower().stat(&object.node)?;
+        let mode = u32::from(stat.stx_mode) & 0o7777;
+        let mut taken = mode & libc::S_ISUID;
+        if mode & libc::S_ISGID != 0 && (mode & libc::S_IXGRP != 0 || !caller.is_in(stat.stx_gid)) {
+            taken |= libc::S_ISGID;
+        }
+        if taken == 0 {
+            return Ok(());
+        }
+        self.tree.set(object.id, Attribute::Mode(mode & !taken))
+    }
+}
+
+fn time(time: TimeOrNow) -> Time {
+    answer::time(match time {
+        TimeOrNow::SpecificTime(time) => time,
+        TimeOrNow::Now => SystemTime::now(),
+    })
+}

@@ -1,0 +1,65 @@
+//! Unmounting, and waiting until the daemon has ended.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount as unmount_path};
+
+use super::error::{MountError, failed};
+use super::place::is_dead;
+
+/// Unmounts, and returns when the daemon is done: the directory is whole without a log then.
+pub fn unmount(mountpoint: &Path) -> Result<(), MountError> {
+    if is_dead(mountpoint) {
+        return detach(mountpoint);
+    }
+    let stats = super::stats(mountpoint)?;
+    let lower = stats.iter().find(|(name, _)| name == "lower").map(|(_, value)| value);
+    // Who may unmount but not read the directory does not wait.
+    let lower = lower.and_then(|lower| File::open(lower).ok());
+    let mountpoint_there = mountpoint.canonicalize().map_err(failed("find", &mountpoint))?;
+    take_away(&mountpoint_there, UnmountFlags::NOFOLLOW)?;
+    if let Some(lower) = lower {
+        flock(&lower, FlockOperation::LockShared).map_err(|error| MountError::Unmount {
+            mountpoint: mountpoint_there,
+            source: error.into(),
+        })?;
+    }
+    Ok(())
+}
+
+/// Takes the mount away from its place, also while it is used.
+pub fn detach(mountpoint: &Path) -> Result<(), MountError> {
+    take_away(mountpoint, UnmountFlags::DETACH)
+}
+
+pub fn take_away(mountpoint: &Path, flags: UnmountFlags) -> Result<(), MountError> {
+    let source = match unmount_path(mountpoint, flags) {
+        Ok(()) => return Ok(()),
+        Err(Errno::PERM) => match by_helper(mountpoint, flags) {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        },
+        Err(error) => error.into(),
+    };
+    Err(MountError::Unmount { mountpoint: mountpoint.to_owned(), source })
+}
+
+/// Who is not root has the mount taken away by the program that has made it.
+fn by_helper(mountpoint: &Path, flags: UnmountFlags) -> io::Result<()> {
+    let mut command = Command::new("fusermount3");
+    command.arg("-u");
+    if flags.contains(UnmountFlags::DETACH) {
+        command.arg("-z");
+    }
+    let output = command.arg("--").arg(mountpoint).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(said))
+}

@@ -1,0 +1,59 @@
+//! Broken variants, each of which the crash simulator must catch. Without the feature `mutants`
+//! there is none.
+
+/// What is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// The pending operations are not in the record of a sync.
+    OperationsLeftOut,
+    /// An epoch is released before the lower is synced.
+    EarlyRelease,
+    /// What was logged of a file stays after a sync of the lower.
+    NotVoided,
+    /// A file is cut before a record says so.
+    CutBeforeLog,
+    /// Recovery gives a remade object its name before the log has its identity.
+    IdentityAfterName,
+    /// Recovery takes a remade object for a stranger.
+    IdentityNotRead,
+    /// A file replaces another before its bytes are logged.
+    NameBeforeContents,
+}
+
+pub const ALL: [Mutant; 7] = [
+    Mutant::OperationsLeftOut,
+    Mutant::EarlyRelease,
+    Mutant::NotVoided,
+    Mutant::CutBeforeLog,
+    Mutant::IdentityAfterName,
+    Mutant::IdentityNotRead,
+    Mutant::NameBeforeContents,
+];
+
+#[cfg(feature = "mutants")]
+mod chosen {
+    use std::cell::Cell;
+
+    use super::Mutant;
+
+    thread_local! {
+        static CHOSEN: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    /// This thread behaves so from now on.
+    pub fn choose(mutant: Option<Mutant>) {
+        CHOSEN.set(mutant);
+    }
+
+    pub fn is(mutant: Mutant) -> bool {
+        CHOSEN.get() == Some(mutant)
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub use chosen::{choose, is};
+
+#[cfg(not(feature = "mutants"))]
+pub const fn is(_: Mutant) -> bool {
+    false
+}

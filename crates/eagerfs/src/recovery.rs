@@ -1,0 +1,104 @@
+//! Recovery of a lower from its log: read, fold, replay.
+
+use std::io;
+
+use oneflush_blocklog::{Epoch, Head, Log, Storage, Uuid};
+
+use crate::entry::{self, Entry, NoEntry, Seq};
+use crate::fold::{FoldError, Wanted, fold};
+use crate::lower::{Found, Lower};
+use crate::pack::Bases;
+use crate::replay::{Recovered, replay};
+use crate::tree::KIND_ENTRIES;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    #[error(transparent)]
+    Log(#[from] oneflush_blocklog::Error),
+    #[error(transparent)]
+    Entry(#[from] NoEntry),
+    #[error(transparent)]
+    Fold(#[from] FoldError),
+    #[error("the directory cannot be brought to what the log holds: {0}")]
+    Lower(#[source] io::Error),
+}
+
+/// What marks in the lower name a log by.
+pub fn first_of(uuid: Uuid) -> [u8; 8] {
+    std::array::from_fn(|at| uuid.0[at])
+}
+
+/// What the log holds. `None`: it has no record.
+pub fn read<S: Storage>(
+    log: &Log<S>,
+) -> Result<Option<(Wanted, oneflush_blocklog::Head)>, RecoveryError> {
+    let mut found: Vec<Entry> = Vec::new();
+    let (mut bases, mut of) = (Bases::default(), Epoch(0));
+    let head = log.scan_epochs(|epoch, kind, _, payload| {
+        if std::mem::replace(&mut of, epoch) != epoch {
+            bases = Bases::default();
+        }
+        if kind == KIND_ENTRIES {
+            for entry in entry::entries(payload) {
+                let mut entry = entry?;
+                if let Entry::Data { id, pieces, .. } = &mut entry {
+                    pieces.iter_mut().try_for_each(|piece| bases.unpack(*id, piece))?;
+                }
+                found.push(entry);
+            }
+        }
+        Ok::<(), RecoveryError>(())
+    })?;
+    let Some(head) = head else { return Ok(None) };
+    Ok(Some((fold(found)?, head)))
+}
+
+/// Behind the last time in the log the tree goes on for some seconds, and then the power is lost.
+const WITHOUT_WORD_NS: u64 = 20_000_000_000;
+
+/// An object of the log that was changed when the mount cannot have changed it any more: a name of
+/// it. A program has used the lower without the mount since the power was lost.
+pub fn changed_without<L: Lower>(lower: &L, wanted: &Wanted) -> io::Result<Option<String>> {
+    let last_ns = wanted.beat_ns.saturating_add(WITHOUT_WORD_NS);
+    for object in wanted.objects.values() {
+        // A file system may finish a cut when it is mounted.
+        if object.contents.cut_to.is_some() {
+            continue;
+        }
+        if let Found::Here(node) = lower.find(&object.identity)?
+            && lower.changed_ns(&node)? > last_ns
+        {
+            let name = object.names.first().map(|at| String::from_utf8_lossy(&at.name));
+            return Ok(Some(name.map_or_else(String::new, |name| name.into_owned())));
+        }
+    }
+    Ok(None)
+}
+
+/// Brings the lower to what the log holds, durably. The log may be retired then. It may be done
+/// again, also after it was interrupted. `now_ns`: nanoseconds since 1970.
+pub fn recover<L: Lower, S: Storage>(
+    lower: &L,
+    log: &Log<S>,
+    now_ns: u64,
+) -> Result<Recovered, RecoveryError> {
+    let Some((wanted, mut head)) = read(log)? else { return Ok(Recovered::default()) };
+    // A recovery that is interrupted changes the lower later than the log's last word.
+    let mut word = Vec::new();
+    entry::put(&mut word, &Entry::End { seq: Seq(0), at_ns: now_ns });
+    let lane_bytes = |head: &Head, payload: &[u8]| {
+        let block_bytes = log.storage().block_bytes() as u64;
+        head.position + log.record_bytes(payload.len()) + block_bytes
+    };
+    head = log.grow(&head, lane_bytes(&head, &word))?;
+    head = log.append(&head, KIND_ENTRIES, &word)?;
+    let mut remade = |id, identity: &crate::lower::Identity| {
+        let mut payload = Vec::new();
+        entry::put(&mut payload, &Entry::Remade { id, identity: identity.clone() });
+        let lane_bytes = lane_bytes(&head, &payload);
+        let grown = log.grow(&head, lane_bytes).map_err(io::Error::other)?;
+        head = log.append(&grown, KIND_ENTRIES, &payload).map_err(io::Error::other)?;
+        Ok(())
+    };
+    replay(lower, &wanted, first_of(log.uuid()), &mut remade).map_err(RecoveryError::Lower)
+}

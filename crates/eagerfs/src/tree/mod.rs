@@ -1,0 +1,201 @@
+//! The mounted tree: operations go to the lower at once, and syncs to the log.
+//!
+//! ```text
+//! operation ──▶ lower, at once ──▶ pending ──┐
+//! write ──────▶ lower, at once ──▶ dirty ────┤ sync: one record, one write, one flush
+//!                                            ▼
+//!                      epoch e   ■■■■■■■■■■■■■■      syncfs of the lower, then "release e"
+//!                      epoch e+1               ■■■■▶
+//! ```
+//!
+//! **Invariants.** A loss of power at any moment leaves the lower with some of what was not synced.
+//!
+//! - **T1** *Order.* Operations are numbered in the order in which the lower sees them: `order` is
+//!   held over the lower's call and the numbering.
+//! - **T2** *A record is a cut.* Operations and bytes of a record are taken while `order` is held.
+//!   The bytes of a file are read under its lock.
+//! - **T3** *Nothing is acknowledged before its record is durable.* Records are written one after
+//!   another, under `writer`.
+//! - **T4** *Write-ahead.* A file that has bytes in a live epoch is cut only when a record that
+//!   says so is durable. What else destroys bytes finds the file settled: the lower has it, and the
+//!   log has nothing of it.
+//! - **T5** *Settled.* A sync that is the lower's is acknowledged when a record voids what the log
+//!   has of the file from before it.
+//! - **T6** *Release.* An epoch is released when a `syncfs` that began after its end has returned.
+//! - **T7** *A name comes with its contents.* The bytes of a file are durable before it takes the
+//!   name of another.
+//! - **T8** *Poison.* After a failed sync, or a failed write to the log, nothing is acknowledged
+//!   and no epoch is released, until the next mount has recovered.
+//! - **T9** *Mark.* Before the first change behind a record the lower is marked with its number,
+//!   where it keeps the order of changes. Recovery reads there whether the lower is later than the
+//!   log.
+//!
+//! Locks are taken in this order: `writer`, `order`, `objects`, an object's state.
+
+mod group;
+mod mounted;
+mod object;
+mod operations;
+mod pending;
+mod sync;
+mod writer;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use oneflush_blocklog::{Log, Storage};
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+
+use crate::entry::{Begin, ObjectId, Place, ROOT};
+use crate::lower::{Identity, Lower};
+use group::Group;
+pub use object::Object;
+pub use pending::Isets;
+use pending::Pending;
+pub use writer::KIND_ENTRIES;
+use writer::Writer;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub isets: Isets,
+    /// A sync of more is the lower's. The thesis: 100 pages (section 4.4).
+    pub threshold_bytes: u64,
+    /// What each of the two epochs may have.
+    pub lane_bytes_max: u64,
+    /// Nanoseconds since 1970.
+    pub clock: fn() -> u64,
+}
+
+pub struct Tree<L: Lower, S: Storage> {
+    lower: L,
+    log: Log<S>,
+    begin: Begin,
+    options: Options,
+    writer: Mutex<Writer>,
+    order: Mutex<Pending>,
+    objects: RwLock<Objects<L::Node>>,
+    group: Group,
+    poisoned: AtomicBool,
+    /// Something was done to the lower since the last beat.
+    is_touched: AtomicBool,
+    pub counts: Counts,
+}
+
+/// What was done since the mount.
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub syncs: AtomicU64,
+    pub records: AtomicU64,
+    pub logged_bytes: AtomicU64,
+    pub settled: AtomicU64,
+    pub operations: AtomicU64,
+    pub epochs: AtomicU64,
+}
+
+impl Counts {
+    fn add(count: &AtomicU64, more: u64) {
+        count.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+struct Objects<N> {
+    by_id: FxHashMap<ObjectId, Arc<Object<N>>>,
+    by_identity: FxHashMap<Identity, ObjectId>,
+    last: ObjectId,
+}
+
+impl<N> Objects<N> {
+    fn add(
+        &mut self,
+        node: N,
+        identity: Identity,
+        kind: crate::lower::Kind,
+        at: Option<Place>,
+    ) -> Arc<Object<N>> {
+        self.last.0 += 1;
+        self.insert(self.last, node, identity, kind, at)
+    }
+
+    fn insert(
+        &mut self,
+        id: ObjectId,
+        node: N,
+        identity: Identity,
+        kind: crate::lower::Kind,
+        at: Option<Place>,
+    ) -> Arc<Object<N>> {
+        let object = Arc::new(Object::new(id, node, identity.clone(), kind, at));
+        self.by_id.insert(id, Arc::clone(&object));
+        self.by_identity.insert(identity, id);
+        object
+    }
+}
+
+impl<L: Lower, S: Storage> Tree<L, S> {
+    pub fn lower(&self) -> &L {
+        &self.lower
+    }
+
+    pub fn log(&self) -> &Log<S> {
+        &self.log
+    }
+
+    /// An object that was looked up or made.
+    pub fn object(&self, id: ObjectId) -> io::Result<Arc<Object<L::Node>>> {
+        self.objects.read().by_id.get(&id).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The object with this name.
+    pub fn lookup(&self, dir: ObjectId, name: &[u8]) -> io::Result<Arc<Object<L::Node>>> {
+        let at = Place::new(dir, name);
+        let node = self.lower.lookup(&self.object(dir)?.node, name)?;
+        let identity = self.lower.identity(&node)?;
+        {
+            let objects = self.objects.read();
+            if let Some(id) = objects.by_identity.get(&identity) {
+                let object = Arc::clone(&objects.by_id[id]);
+                object.state.lock().at.insert(at);
+                return Ok(object);
+            }
+        }
+        let kind = self.lower.look(&node)?.kind;
+        let mut objects = self.objects.write();
+        if let Some(id) = objects.by_identity.get(&identity) {
+            let object = Arc::clone(&objects.by_id[id]);
+            object.state.lock().at.insert(at);
+            return Ok(object);
+        }
+        Ok(objects.add(node, identity, kind, Some(at)))
+    }
+
+    /// `Err`: nothing is acknowledged any more (T8).
+    fn sound(&self) -> io::Result<()> {
+        if self.poisoned.load(Ordering::Acquire) {
+            return Err(io::Error::other("a sync or a write to the log has failed: unmount"));
+        }
+        Ok(())
+    }
+
+    /// A result that must not fail: from its failure on nothing is acknowledged.
+    fn or_poison<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if result.is_err() {
+            self.poisoned.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Acquire)
+    }
+}
+
+fn root_objects<L: Lower>(lower: &L) -> io::Result<Objects<L::Node>> {
+    let root = lower.root();
+    let identity = lower.identity(&root)?;
+    let mut objects =
+        Objects { by_id: FxHashMap::default(), by_identity: FxHashMap::default(), last: ROOT };
+    objects.insert(ROOT, root, identity, crate::lower::Kind::Directory, None);
+    Ok(objects)
+}

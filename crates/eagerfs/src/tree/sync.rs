@@ -1,0 +1,103 @@
+//! Syncs: of a file, of what is pending, of everything.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use oneflush_blocklog::Storage;
+
+use super::group::Request;
+use super::{Counts, Object, Tree};
+use crate::entry::{ObjectId, Seq};
+use crate::lower::{Kind, Lower};
+
+impl<L: Lower, S: Storage> Tree<L, S> {
+    /// What is written to the file, and every operation that was done, is durable on return.
+    pub fn sync(&self, id: ObjectId) -> io::Result<()> {
+        self.sound()?;
+        Counts::add(&self.counts.syncs, 1);
+        let object = self.object(id)?;
+        if object.kind != Kind::File {
+            return self.ask(Request::Operations);
+        }
+        let needs_lower = {
+            let mut state = object.state.lock();
+            if state.at.is_empty() && self.lower.look(&object.node)?.names == 0 {
+                // Nobody can find it after a loss of power, unless it gets a name.
+                state.joins_when_named = !state.is_clean();
+                return Ok(());
+            }
+            state.needs_lower(self.options.threshold_bytes)
+        };
+        if needs_lower { self.settle(&object, false) } else { self.ask(Request::Sync(id)) }
+    }
+
+    /// Every operation that was done is durable on return.
+    pub fn sync_operations(&self) -> io::Result<()> {
+        self.sound()?;
+        self.ask(Request::Operations)
+    }
+
+    /// Tells the log the time, if anything was done since the last call: so recovery can tell what
+    /// others have changed since then. Pending operations go out with it.
+    pub fn beat(&self) -> io::Result<()> {
+        if !self.is_touched.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.sound()?;
+        self.ask(Request::Beat)
+    }
+
+    /// All that was done is durable in the lower on return. What the log has from before it is
+    /// released, or recovery would put older bytes over those that are durable now.
+    pub fn sync_all(&self) -> io::Result<()> {
+        // A cut that the next epoch had would be made again over bytes that are durable now.
+        self.sync_operations()?;
+        while !self.end_epoch()? {
+            self.release()?;
+        }
+        self.release()?;
+        Ok(())
+    }
+
+    pub(super) fn ask(&self, request: Request) -> io::Result<()> {
+        self.group.ask(request, |requests| self.write_record(requests))
+    }
+
+    /// Syncs a file by the lower, and voids what the log has of it (T5). `stays_beyond`: what is
+    /// done to the file next is beyond the log.
+    pub(super) fn settle(
+        &self,
+        object: &Arc<Object<L::Node>>,
+        stays_beyond: bool,
+    ) -> io::Result<()> {
+        let seq = self.sync_lower(object, stays_beyond)?;
+        self.ask(Request::Settled(object.id, seq))
+    }
+
+    /// Answers the number up to which the lower has the file durably.
+    pub(super) fn sync_lower(
+        &self,
+        object: &Object<L::Node>,
+        stays_beyond: bool,
+    ) -> io::Result<Seq> {
+        let (seq, dirs) = {
+            let order = self.order.lock();
+            let mut state = object.state.lock();
+            state.begin_settling();
+            let is_new = std::mem::take(&mut state.is_new);
+            let dirs: Vec<ObjectId> = state.at.iter().filter(|_| is_new).map(|at| at.dir).collect();
+            (order.last, dirs)
+        };
+        let synced = self.lower.sync(&object.node).and_then(|()| {
+            dirs.into_iter().try_for_each(|dir| self.lower.sync(&self.object(dir)?.node))
+        });
+        let mut state = object.state.lock();
+        state.settling -= 1;
+        state.is_beyond_log |= stays_beyond;
+        drop(state);
+        Counts::add(&self.counts.settled, 1);
+        self.or_poison(synced)?;
+        Ok(seq)
+    }
+}
