@@ -8,7 +8,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use oneflush_eagerfs::directory::{Directory, Extended};
+use oneflush_eagerfs::entry::{Entry, ObjectId, Place, ROOT, Seq};
+use oneflush_eagerfs::fold::fold;
 use oneflush_eagerfs::lower::{Attribute, Found, Kind, Lower, Made, Time, What};
+use oneflush_eagerfs::recovery::changed_without;
 use oneflush_testing::skip;
 use tempfile::TempDir;
 
@@ -302,4 +305,32 @@ fn attributes_are_set_and_read() {
     lower.set(&node, &gone).unwrap();
     lower.set(&node, &gone).unwrap();
     assert_eq!(errno(lower.extended(&node, b"user.long")), Some(libc::ENODATA));
+}
+
+/// Design rule 17: a file that was changed when the mount was not there any more is noticed.
+#[test]
+fn what_was_changed_without_the_mount_is_noticed() {
+    if !is_root() {
+        return;
+    }
+    let (at, lower) = directory();
+    fs::write(at.path().join("a"), "x").unwrap();
+    let node = lower.lookup(&lower.root(), b"a").unwrap();
+    let known = Entry::Known {
+        id: ObjectId(5),
+        identity: lower.identity(&node).unwrap(),
+        kind: Kind::File,
+        at: vec![Place::new(ROOT, b"a")],
+        others: 0,
+    };
+    let changed_ns = lower.changed_ns(&node).unwrap();
+    let seconds = |seconds: u64| seconds * 1_000_000_000;
+    for (at_ns, expected) in [
+        (changed_ns - seconds(60), Some("a".to_owned())),
+        (changed_ns - seconds(2), None),
+        (changed_ns + seconds(60), None),
+    ] {
+        let wanted = fold([known.clone(), Entry::End { seq: Seq(1), at_ns }]).unwrap();
+        assert_eq!(changed_without(&lower, &wanted).unwrap(), expected);
+    }
 }

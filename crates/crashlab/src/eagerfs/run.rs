@@ -48,6 +48,8 @@ pub struct Plan {
     pub has_faults: bool,
     /// States a moment at most.
     pub states_a_moment: usize,
+    /// Of so many recoveries power is lost in one.
+    pub recoveries_a_loss: u8,
     /// No script begins after so many states.
     pub states_max: u64,
     pub jobs: usize,
@@ -163,6 +165,7 @@ pub fn campaign(
             sabotage,
             has_faults: true,
             states_a_moment: if length == 1 { 20 } else { 4 },
+            recoveries_a_loss: 10,
             states_max: states.saturating_sub(report.states),
             jobs,
         };
@@ -477,7 +480,7 @@ impl Script<'_> {
         if let Err(message) = check(&image) {
             return fail(self, message);
         }
-        if depth < DEPTH_MAX && self.rng.u8(..10) == 0 {
+        if depth < DEPTH_MAX && self.rng.u8(..self.plan.recoveries_a_loss.max(1)) == 0 {
             let (happened, log) = (model.take_happened(), storage.take_log());
             let recording = Recording { lower, disk, happened, log };
             let moments = recording.moments();

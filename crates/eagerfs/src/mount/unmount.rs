@@ -5,9 +5,11 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount as unmount_path};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::error::{MountError, failed};
 use super::place::is_dead;
@@ -18,7 +20,11 @@ pub fn unmount(mountpoint: &Path) -> Result<(), MountError> {
         return detach(mountpoint);
     }
     let stats = super::stats(mountpoint)?;
-    let lower = stats.iter().find(|(name, _)| name == "lower").map(|(_, value)| value);
+    let said = |asked| stats.iter().find(|(name, _)| name == asked).map(|(_, value)| value);
+    let lower = said("lower");
+    // A daemon in another container is not waited for to its very end.
+    let daemon = said("pid").and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+    let daemon = daemon.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // Who may unmount but not read the directory does not wait.
     let lower = lower.and_then(|lower| File::open(lower).ok());
     let mountpoint_there = mountpoint.canonicalize().map_err(failed("find", &mountpoint))?;
@@ -28,6 +34,10 @@ pub fn unmount(mountpoint: &Path) -> Result<(), MountError> {
             mountpoint: mountpoint_there,
             source: error.into(),
         })?;
+    }
+    if let Some(daemon) = daemon {
+        // Until then it has descriptors in the lower, and that cannot be unmounted.
+        let _ = poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None);
     }
     Ok(())
 }

@@ -32,9 +32,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let object = self.object(id)?;
         self.is_touched.store(true, Ordering::Release);
         let mut state = object.state.lock();
-        if !bytes.is_empty() {
-            state.dirty.insert(bytes);
-        }
+        state.write(bytes);
         state.is_resized |= resizes;
         change(&object.node)
     }
@@ -53,6 +51,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             // Between the two another's record may have taken its bytes.
             if state.live.is_none() {
                 state.is_beyond_log = true;
+                state.changes += 1;
                 return change(&object.node);
             }
         }
@@ -145,6 +144,6 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     }
 }
 
-fn named_by(op: &Op) -> impl Iterator<Item = ObjectId> {
+pub(super) fn named_by(op: &Op) -> impl Iterator<Item = ObjectId> {
     op.objects().chain(op.places().map(|at| at.dir))
 }

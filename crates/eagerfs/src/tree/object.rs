@@ -1,6 +1,7 @@
 //! An object of the mounted file system, and what is not synced of it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use oneflush_blocklog::Epoch;
 use parking_lot::Mutex;
@@ -24,6 +25,8 @@ pub struct State {
     pub at: BTreeSet<Place>,
     /// Bytes that no sync has had (sync-dirty, section 4.3 of the thesis).
     pub dirty: RangeSet<u64>,
+    /// Counts what was done to its contents.
+    pub changes: u64,
     /// Its size may differ from the last one that was synced.
     pub is_resized: bool,
     /// The next sync is the lower's: what was done to it is in no record.
@@ -61,8 +64,26 @@ impl State {
         self.dirty.is_empty() && !self.is_resized && !self.is_beyond_log && self.settling == 0
     }
 
+    /// These bytes are being written.
+    pub fn write(&mut self, bytes: Range<u64>) {
+        self.changes += 1;
+        if !bytes.is_empty() {
+            self.dirty.insert(bytes);
+        }
+    }
+
+    /// The lower has all of it durably, and the log nothing of it.
+    pub fn is_durable(&mut self) {
+        self.dirty.clear();
+        self.is_resized = false;
+        self.is_beyond_log = false;
+        self.was_emptied = false;
+        self.is_new = false;
+    }
+
     /// The file was cut, or made longer.
     pub fn cut(&mut self, size_bytes: u64) {
+        self.changes += 1;
         self.dirty.remove(size_bytes..u64::MAX);
         self.is_resized = true;
         self.was_emptied = size_bytes == 0;

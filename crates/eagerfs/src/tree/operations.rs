@@ -199,7 +199,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         }
         self.is_touched.store(true, Ordering::Release);
         let mut state = object.state.lock();
-        state.dirty.insert(offset..end);
+        state.write(offset..end);
         self.lower.write(&object.node, offset, bytes)
     }
 
@@ -211,6 +211,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let is_logged = {
             let mut state = object.state.lock();
             state.is_beyond_log = true;
+            state.changes += 1;
             state.live.is_some()
         };
         if is_logged { self.settle(&object, true) } else { Ok(()) }

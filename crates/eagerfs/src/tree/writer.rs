@@ -8,6 +8,7 @@ use oneflush_blocklog::{Epoch, Head, Log, Storage};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::group::{Group, Request};
+use super::mounted::named_by;
 use super::pending::{Isets, Pending};
 use super::{Counts, Object, Options, Tree, root_objects};
 use crate::entry::{self, Begin, Entry, Form, ObjectId, Op, Piece, Place, Seq};
@@ -367,14 +368,41 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     pub fn release(&self) -> io::Result<bool> {
         self.sound()?;
         let Some(previous) = self.writer.lock().previous else { return Ok(false) };
+        let covered = self.unsynced();
         if !mutant::is(Mutant::EarlyRelease) {
             self.or_poison(self.lower.sync_all())?;
         }
         let mut writer = self.writer.lock();
         if writer.previous == Some(previous) {
             self.or_poison(self.release_record(&mut writer, previous))?;
+            self.note_durable(&covered, previous);
         }
         Ok(true)
+    }
+
+    /// Objects that wait for a sync, and how often each was changed.
+    fn unsynced(&self) -> Vec<(Arc<Object<L::Node>>, u64)> {
+        let objects = self.objects.read();
+        let unsynced = objects.by_id.values().filter_map(|object| {
+            let state = object.state.lock();
+            (!state.is_clean() && state.settling == 0).then(|| (Arc::clone(object), state.changes))
+        });
+        unsynced.collect()
+    }
+
+    /// The lower was synced as a whole since these were looked at. What the live epoch does not name
+    /// waits for no sync any more. (Of what it names it may have a cut that is to be made again.)
+    fn note_durable(&self, covered: &[(Arc<Object<L::Node>>, u64)], released: Epoch) {
+        let order = self.order.lock();
+        let mut named: BTreeSet<ObjectId> = order.joins.clone();
+        named.extend(order.ops.iter().flat_map(|(_, op)| named_by(op)));
+        for (object, changes) in covered.iter().filter(|(object, _)| !named.contains(&object.id)) {
+            let mut state = object.state.lock();
+            let is_named = state.known.is_some_and(|known| known > released);
+            if !is_named && state.changes == *changes && state.settling == 0 {
+                state.is_durable();
+            }
+        }
     }
 
     /// While nothing can be written: the next epoch needs the lane.
