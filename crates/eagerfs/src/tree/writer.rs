@@ -390,8 +390,9 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         unsynced.collect()
     }
 
-    /// The lower was synced as a whole since these were looked at. What the live epoch does not name
-    /// waits for no sync any more. (Of what it names it may have a cut that is to be made again.)
+    /// The lower was synced as a whole since these were looked at. What the live epoch does not
+    /// name waits for no sync any more. (Of what it names it may have a cut that is to be made
+    /// again.)
     fn note_durable(&self, covered: &[(Arc<Object<L::Node>>, u64)], released: Epoch) {
         let order = self.order.lock();
         let mut named: BTreeSet<ObjectId> = order.joins.clone();
