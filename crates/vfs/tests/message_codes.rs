@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use oneflush_testing::house::{self, Text};
 
 /// Where messages for people come from: folders of `crates`, or files below them.
-const PLACES: [&str; 9] = [
+const PLACES: [&str; 10] = [
     "blocklog/src",
     "cli/src/convert",
     "cli/src/library.rs",
@@ -16,6 +16,7 @@ const PLACES: [&str; 9] = [
     "cli/src/recover",
     "cli/src/run",
     "cli/src/shell.rs",
+    "eagerfs/src/mount",
     "preload/src",
     "vfs/src",
 ];

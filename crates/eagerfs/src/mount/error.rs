@@ -7,72 +7,83 @@ use crate::recovery::RecoveryError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    #[error("{}: could not {doing}: {source}", path.display())]
+    #[error("{}: could not {doing}: {source} [OF-801]", path.display())]
     File { path: PathBuf, doing: &'static str, source: io::Error },
-    #[error("{} is no directory", .0.display())]
+    #[error("{} is no directory [OF-802]", .0.display())]
     NotADirectory(PathBuf),
-    #[error("{} is read-only. Make it writable first, or use it without oneflush", .0.display())]
+    #[error(
+        "{} is read-only. Make it writable first, or use it without oneflush [OF-803]",
+        .0.display()
+    )]
     ReadOnly(PathBuf),
     #[error(
         "{} and {} lie in one another. Mount at a directory that is neither in nor above what is \
-            mounted", lower.display(), mountpoint.display()
+            mounted [OF-804]", lower.display(), mountpoint.display()
     )]
     Nested { lower: PathBuf, mountpoint: PathBuf },
     #[error(
         "{} is not empty, and what is in it could not be reached. Choose an empty directory, or \
-            mount with -o nonempty", .0.display()
+            mount with -o nonempty [OF-805]", .0.display()
     )]
     NotEmpty(PathBuf),
-    #[error("there is no /dev/fuse. Load the kernel's module: modprobe fuse")]
+    #[error("there is no /dev/fuse. Load the kernel's module: modprobe fuse [OF-806]")]
     NoFuse,
-    #[error("{} is mounted already. Unmount that first: oneflush umount MOUNTPOINT", .0.display())]
+    #[error(
+        "{} is mounted already. Unmount that first: oneflush umount MOUNTPOINT [OF-807]",
+        .0.display()
+    )]
     Mounted(PathBuf),
     #[error(
-        "the log {} would lie in {}, which it is of. Choose another place with --log",
+        "the log {} would lie in {}, which it is of. Choose another place with --log [OF-808]",
         log.display(), lower.display()
     )]
     LogInside { log: PathBuf, lower: PathBuf },
-    #[error("{} has no directory beside it. Say where the log is to be with --log", .0.display())]
+    #[error(
+        "{} has no directory beside it. Say where the log is to be with --log [OF-809]",
+        .0.display()
+    )]
     NoPlace(PathBuf),
     #[error(
         "{} is no directory of this user's own, as the log's must be. Move it away, or choose \
-            another place with --log", .0.display()
+            another place with --log [OF-810]", .0.display()
     )]
     BadPlace(PathBuf),
     #[error(
         "{} is the log of another directory. Mount that one with it, or choose another place with \
-            --log", .0.display()
+            --log [OF-811]", .0.display()
     )]
     OfAnother(PathBuf),
     #[error(
         "{}: {source}. Nothing was changed. Restore the log, or, to go on with the directory as it \
-            is and without what only the log holds, move the log away", log.display()
+            is and without what only the log holds, move the log away [OF-812]", log.display()
     )]
     Log { log: PathBuf, source: oneflush_blocklog::Error },
     #[error(
         "{}: {source}. The log was left as it is, and recovery can be repeated: mount again, or \
-            run: oneflush recover --fs {}", log.display(), lower.display()
+            run: oneflush recover --fs {} [OF-813]", log.display(), lower.display()
     )]
     Recovery { log: PathBuf, lower: PathBuf, source: RecoveryError },
     #[error(
         "{} was used without the mount after it was interrupted: \"{name}\" was changed. What the \
             log has may be older than that. Look at it, then say which counts: oneflush recover \
-            --fs {} --over-changes (the log, and later changes may be lost), or move the log away",
+            --fs {} --over-changes (the log, and later changes may be lost), or move the log away \
+            [OF-814]",
         lower.display(), lower.display()
     )]
     Changed { lower: PathBuf, name: String },
-    #[error("could not mount at {}: {source}", mountpoint.display())]
+    #[error("could not mount at {}: {source} [OF-815]", mountpoint.display())]
     Mount { mountpoint: PathBuf, source: io::Error },
-    #[error("{} is no mount of oneflush", .0.display())]
+    #[error("{} is no mount of oneflush [OF-816]", .0.display())]
     NotOurs(PathBuf),
-    #[error("could not unmount {}: {source}", mountpoint.display())]
+    #[error("could not unmount {}: {source} [OF-817]", mountpoint.display())]
     Unmount { mountpoint: PathBuf, source: io::Error },
-    #[error("could not sync {}: {source}", mountpoint.display())]
+    #[error("could not sync {}: {source} [OF-818]", mountpoint.display())]
     Sync { mountpoint: PathBuf, source: io::Error },
     /// The next mount recovers, also if it is the same boot.
     #[error(
         "a sync of {} or a write to its log has failed, so that nothing more was acknowledged. The \
-            log was kept at {}. Look at the kernel's messages, then mount again to recover",
+            log was kept at {}. Look at the kernel's messages, then mount again to recover \
+            [OF-819]",
         lower.display(), log.display()
     )]
     Poisoned { lower: PathBuf, log: PathBuf },
