@@ -1,9 +1,8 @@
 //! What may be there after a loss of power and a recovery.
 //!
-//! - *Names and attributes*: all that was done before the last sync that was acknowledged. Where
-//!   the lower keeps the order of changes, they are those of one moment since. Where it does not,
-//!   each operation since then is whole or not at all. But of one that replaced an object by its
-//!   name the object may be gone and nothing more: an operation behind it was kept.
+//! - *Names and attributes*: all that was done before the last sync that was acknowledged. Where the
+//!   lower keeps the order of changes, they are those of one moment since. Where it does not, each
+//!   name has what it had after some of the operations since.
 //! - *Contents*: of each file those of its last sync, and of what was written since any part. A
 //!   file that has taken another's name since has at least the contents that it had then.
 //! - Nothing of the recovery is left.
@@ -90,23 +89,13 @@ impl<'a> Oracle<'a> {
         let found_shape = shape(found);
         let synced = self.steps[..acknowledged].iter().rposition(|step| step.is_sync());
         let durable = synced.map_or(0, |place| place + 1);
+        if order == Order::Any {
+            return self.check_each_name(found, durable, acknowledged, begun);
+        }
         let mut why = None;
-        for kept in self.subsets(order, durable, begun) {
-            let mut ideal = self.base.clone();
-            let is_kept = |step: usize| step < durable || kept.contains(&(step, false));
-            for step in 0..begun {
-                let Some(change) = &self.changes[step] else { continue };
-                // One that needs another that is lost is lost, too.
-                if kept.contains(&(step, true))
-                    && let Change::Renamed { to, replaced: Some(replaced), .. } = change
-                {
-                    let _ = ideal.apply(&Change::Unlinked { ino: *replaced, at: to.clone() });
-                }
-                if is_kept(step) {
-                    let _ = ideal.apply(change);
-                }
-                ideal.drop_nameless();
-            }
+        for kept in self.prefixes(durable, begun) {
+            let is_kept = |step: usize| step < durable || kept.contains(&step);
+            let ideal = self.after(durable, begun, is_kept);
             if shape(&ideal) != found_shape {
                 continue;
             }
@@ -118,32 +107,87 @@ impl<'a> Oracle<'a> {
         Err(why.unwrap_or_else(|| self.other_names(&found_shape, durable)))
     }
 
-    /// What may be kept of the steps that are not durable. With a step's number: true for what it
-    /// replaced, false for the step itself.
-    fn subsets(&self, order: Order, durable: usize, begun: usize) -> Vec<BTreeSet<(usize, bool)>> {
-        let mut optional = Vec::new();
-        for step in durable..begun {
+    /// The changes that are not durable.
+    fn optional(&self, durable: usize, begun: usize) -> Vec<usize> {
+        (durable..begun).filter(|step| self.changes[*step].is_some()).collect()
+    }
+
+    /// What may be kept of them, one after the other.
+    fn prefixes(&self, durable: usize, begun: usize) -> Vec<BTreeSet<usize>> {
+        let optional = self.optional(durable, begun);
+        (0..=optional.len()).map(|kept| optional[..kept].iter().copied().collect()).collect()
+    }
+
+    /// The tree after all that is durable and these changes. One that needs another that is lost
+    /// is lost, too.
+    fn after(&self, durable: usize, begun: usize, is_kept: impl Fn(usize) -> bool) -> Image {
+        let mut ideal = self.base.clone();
+        for step in (0..begun).filter(|step| *step < durable || is_kept(*step)) {
             if let Some(change) = &self.changes[step] {
-                if order == Order::Any
-                    && matches!(change, Change::Renamed { replaced: Some(_), .. })
-                {
-                    optional.push((step, true));
-                }
-                optional.push((step, false));
+                let _ = ideal.apply(change);
+                ideal.drop_nameless();
             }
         }
-        match order {
-            Order::Prefix => (0..=optional.len())
-                .map(|kept| optional[..kept].iter().copied().collect())
-                .collect(),
-            Order::Any => (0..1u32 << optional.len())
-                .map(|bits| {
-                    let places = optional.iter().enumerate();
-                    let kept = places.filter(|(place, _)| bits >> place & 1 != 0);
-                    kept.map(|(_, step)| *step).collect()
-                })
-                .collect(),
+        ideal
+    }
+
+    /// Where the lower keeps no order.
+    fn check_each_name(
+        &self,
+        found: &Image,
+        durable: usize,
+        acknowledged: usize,
+        begun: usize,
+    ) -> Result<(), String> {
+        let optional = self.optional(durable, begun);
+        let mut possible: BTreeMap<String, BTreeSet<Option<Ino>>> = BTreeMap::new();
+        let mut trees = Vec::new();
+        for bits in 0..1u32 << optional.len() {
+            let place = |step| optional.iter().position(|of| *of == step);
+            let is_kept = |step| place(step).is_some_and(|place| bits >> place & 1 != 0);
+            trees.push(paths(&self.after(durable, begun, is_kept)));
         }
+        let all: BTreeSet<&String> = trees.iter().flat_map(|tree| tree.keys()).collect();
+        for path in all {
+            let held = trees.iter().map(|tree| tree.get(path).copied());
+            possible.insert(path.clone(), held.collect());
+        }
+        let there = paths(found);
+        for path in there.keys().filter(|path| !possible.contains_key(*path)) {
+            return Err(format!("{path} was never there"));
+        }
+        for (path, held) in &possible {
+            let Some(node) = there.get(path).map(|ino| &found.nodes[ino]) else {
+                if held.contains(&None) {
+                    continue;
+                }
+                return Err(format!("{path} is gone"));
+            };
+            let fits = |ino: &Ino| self.is_it(node, *ino, path, acknowledged, begun);
+            if !held.iter().flatten().any(fits) {
+                let bytes = node.bytes.len();
+                return Err(format!("{path} ({bytes} bytes) is none of what it was"));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if what has this name can be the object, in some version of it.
+    fn is_it(&self, node: &Node, ino: Ino, path: &str, acknowledged: usize, begun: usize) -> bool {
+        let versions = || self.ideals.iter().filter_map(|ideal| ideal.nodes.get(&ino));
+        let is_kind = versions().any(|version| version.what == node.what);
+        if node.what != NodeKind::File {
+            return is_kind;
+        }
+        let has_moved_here = |step: usize| match self.steps[step] {
+            Step::Rename(_, to) => format!("/{to}") == path,
+            _ => false,
+        };
+        let from = self.floor(ino, &has_moved_here, acknowledged, begun);
+        let bytes: Vec<&[u8]> = (from..=begun)
+            .filter_map(|at| Some(&self.ideals[at].nodes.get(&ino)?.bytes[..]))
+            .collect();
+        is_kind && !bytes.is_empty() && check_bytes(&node.bytes, &bytes).is_ok()
     }
 
     fn other_names(&self, found: &Shape, durable: usize) -> String {
