@@ -17,7 +17,9 @@ use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
 use oneflush_bench::run::busy::Busy;
 use oneflush_bench::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Rounds, Workers};
-use oneflush_bench::workload::{Access, LongReader, Mobibench, Operation, Reads, Replay, Workload};
+use oneflush_bench::workload::{
+    Access, Files, LongReader, Mobibench, Operation, Reads, Replay, Workload,
+};
 
 use crate::progress::Terminal;
 use crate::{Failure, output, size};
@@ -29,6 +31,7 @@ const DEFAULT_ROUNDS_TIME: Duration = Duration::from_secs(60);
 
 const DEFAULT_MODES: &str = "delete,truncate,persist,wal-growing,wal,memory";
 const DEFAULT_MODES_IN_TURNS: &str = "wal:sqlite,wal:plain,wal:eager";
+const DEFAULT_MODES_OF_FILES: &str = "files,files:mounted";
 
 /// Options that a paper's experiments leave no room for.
 const OF_NO_PAPER: [&str; 17] = [
@@ -85,7 +88,7 @@ const MEASURING: [&str; 30] = [
     "keep_trace",
 ];
 
-const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY[+OPTION=VALUE…]]:
+const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY][:mounted][+OPTION=VALUE…]:
   JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory,
             off
   SYNC      off, normal, full (default), extra
@@ -93,7 +96,10 @@ const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY[+OPTION=VALUE…]]:
             nothing), plain (SQLite's own WAL, with shared flushes), eager (our
             log: one write and one flush), waldio (WAL in slots), maw (for delete,
             truncate and persist: no journal)
+  mounted   in a mount of `oneflush mount` on the same file system
   OPTION    of the strategy, as in a URI: plain+prealloc=65536+keep_wal=off
+lsmvbt is a mode without SYNC and STRATEGY. The modes of append, overwrite,
+stream and cached-read are files and files:mounted.
 
 Examples:
   sudo oneflush bench                                 all modes, scratch ext4
@@ -116,6 +122,8 @@ Examples:
   sudo oneflush bench --keep-trace t.zst && oneflush report t.zst
   sudo oneflush bench --modes persist,persist:maw     commits without a journal
   sudo oneflush bench --workload attached=5 --modes delete,delete:maw
+  sudo oneflush bench --modes delete,delete:mounted    through oneflush mount
+  sudo oneflush bench --workload append -t 16         files without SQLite
   sudo oneflush bench --guest f2fs,ext4 --modes delete    another kernel, F2FS
   sudo oneflush bench --paper waldio -o results/      a paper's figures, again
   sudo oneflush bench --paper lsmvbt --only goal      a part of them
@@ -128,7 +136,8 @@ pub struct Options {
     /// directory
     #[arg(long, value_name = "DIR", help_heading = "Where")]
     dir: Option<PathBuf>,
-    /// Work on a scratch file system on a loop device: ext4, xfs or btrfs (needs root)
+    /// Work on a scratch file system on a loop device: ext4, ext4-fast-commit, xfs or btrfs (needs
+    /// root)
     #[arg(long, value_name = "FS", conflicts_with = "dir", help_heading = "Where")]
     fs: Option<FsKind>,
     /// Size of the scratch file system, a sparse file; default: 1G, long-reader (whose WAL grows):
@@ -159,7 +168,9 @@ pub struct Options {
     /// What is done. A row a transaction: insert, update, delete, mixed. A row without
     /// AUTOINCREMENT: one-page. A row with five random index keys: indexed. A row in each of 5
     /// databases: attached=5. Open, commit three times and close: reopen. Reads: point,
-    /// point-in-wal, scan. Inserts while a reader keeps its snapshot: long-reader
+    /// point-in-wal, scan. Inserts while a reader keeps its snapshot: long-reader. Without SQLite,
+    /// a file for each connection: 4 KiB and an fsync, append or overwrite; 256 KiB and none,
+    /// stream or cached-read
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
     /// With point and scan: one more connection commits all the time, or so many times a second
@@ -204,7 +215,7 @@ pub struct Options {
     #[arg(long, help_heading = "What")]
     serial: bool,
     /// Transactions of all connections together in each measurement; default: 2000, wal-growing
-    /// 1000, point 300000, scan 60
+    /// 1000, point 300000, scan 60, stream and cached-read 1024 (256 MiB)
     #[arg(
         short = 'n',
         long,
@@ -488,7 +499,15 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         Workload::Replay(replay) => vec![replay.connections()],
         _ => options.connections.clone(),
     };
-    let modes = modes(options)?;
+    let modes = modes(options, &workload)?;
+    if let Some(mode) = modes.iter().find(|mode| !workload.fits(mode)) {
+        let message = if mode.is_files() {
+            format!("mode {mode} is for --workload append, overwrite, stream and cached-read")
+        } else {
+            format!("mode {mode}: this workload is without SQLite; use {DEFAULT_MODES_OF_FILES}")
+        };
+        return Err(Failure::usage(message));
+    }
     if let (Workload::Reads(Reads { access: Access::PointInWal, .. }), Some(mode)) =
         (&workload, modes.iter().find(|mode| mode.journal != Journal::Wal))
     {
@@ -504,9 +523,14 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         );
         return Err(Failure::usage(message));
     }
-    if options.in_turns && !matches!(workload, Workload::Reads(_) | Workload::Table(_)) {
+    let has_turns = match &workload {
+        Workload::Reads(_) | Workload::Table(_) => true,
+        Workload::Files(files) => *files != Files::Stream,
+        _ => false,
+    };
+    if options.in_turns && !has_turns {
         let message = "--in-turns needs --workload point or scan, or one whose transactions change \
-            a row: insert, indexed and such";
+            a row: insert, indexed and such; or append, overwrite, cached-read";
         return Err(Failure::usage(message));
     }
     if options.in_turns && modes.iter().any(|mode| mode.journal == Journal::WalGrowing) {
@@ -544,6 +568,7 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         in_turns: options.in_turns,
         floor_writes: options.floor_writes,
         keep_trace: options.keep_trace.clone(),
+        program: program()?,
     })
 }
 
@@ -563,7 +588,7 @@ fn place_of_size(options: &Options, default_gib: u64) -> PlaceChoice {
     }
 }
 
-fn modes(options: &Options) -> Result<Vec<Mode>, Failure> {
+fn modes(options: &Options, workload: &Workload) -> Result<Vec<Mode>, Failure> {
     if options.mobibench && options.modes.is_none() {
         let journals = [
             Journal::Delete,
@@ -580,7 +605,11 @@ fn modes(options: &Options) -> Result<Vec<Mode>, Failure> {
             ..Mode::new(journal)
         }]);
     }
-    let default = if options.in_turns { DEFAULT_MODES_IN_TURNS } else { DEFAULT_MODES };
+    let default = match workload {
+        Workload::Files(_) => DEFAULT_MODES_OF_FILES,
+        _ if options.in_turns => DEFAULT_MODES_IN_TURNS,
+        _ => DEFAULT_MODES,
+    };
     let list = options.modes.as_deref().unwrap_or(default);
     Mode::parse_list(list).map_err(|error| Failure::usage(format!("--modes {list}: {error}")))
 }

@@ -54,6 +54,8 @@ pub fn collect(place: &Place) -> Environment {
         None => mount.as_ref().and_then(MountInfo::disk),
     };
     let (fs, mount_options) = mount.map(|mount| (mount.fs, mount.options)).unwrap_or_default();
+    // The kernel's name of one that we made says nothing of its features.
+    let fs = place.device().map_or(fs, |device| device.fs.to_string());
     let (sqlite_version, sqlite_source_id) = system::sqlite();
     let (cpu_model, cpu_count) = system::cpu();
     Environment {

@@ -57,6 +57,7 @@ impl Spec {
             in_turns: self.in_turns,
             floor_writes: self.floor_writes,
             keep_trace: None,
+            program: program(),
         }
     }
 }

@@ -1,7 +1,11 @@
-//! A mode is one way to commit, and what a run compares: `journal[:sync][:strategy[+option…]]`, as
-//! in `wal`, `delete:normal`, `wal:full:sqlite` or `wal:plain+prealloc=65536`.
+//! A mode is one way to commit, and what a run compares:
+//! `journal[:sync][:strategy][:mounted][+option…]`, as in `wal`, `delete:normal`,
+//! `wal:full:sqlite`, `wal:plain+prealloc=65536` or `delete:mounted`.
 //!
-//! `lsmvbt` stands alone: the other B-tree has no journal, no strategy, and each commit is durable.
+//! `lsmvbt` has no other words but the last: the other B-tree has no journal, no strategy, and each
+//! commit is durable. `files` has none either: it is for workloads without SQLite.
+//!
+//! `mounted` says where the files lie: in a mount of `oneflush mount`.
 //!
 //! The parts that are left out are the safe and the measuring ones: `full`, and our VFS with the
 //! strategy that changes nothing. Either may be left out without a placeholder, since the words of
@@ -33,10 +37,12 @@ pub enum Journal {
     Off,
     /// None: the database is one of the other B-tree.
     Lsmvbt,
+    /// None: the program writes its files itself.
+    Files,
 }
 
 impl Journal {
-    pub const ALL: [(Journal, &str); 8] = [
+    pub const ALL: [(Journal, &str); 9] = [
         (Journal::Delete, "delete"),
         (Journal::Truncate, "truncate"),
         (Journal::Persist, "persist"),
@@ -45,6 +51,7 @@ impl Journal {
         (Journal::Memory, "memory"),
         (Journal::Off, "off"),
         (Journal::Lsmvbt, "lsmvbt"),
+        (Journal::Files, "files"),
     ];
 
     /// The value of `PRAGMA journal_mode`, as SQLite answers it.
@@ -58,7 +65,15 @@ impl Journal {
     pub fn is_wal(self) -> bool {
         matches!(self, Journal::Wal | Journal::WalGrowing)
     }
+
+    /// Neither a synchronous setting nor a strategy may follow.
+    fn stands_alone(self) -> bool {
+        matches!(self, Journal::Lsmvbt | Journal::Files)
+    }
 }
+
+/// The last word of a mode whose files lie in a mount.
+const MOUNTED: &str = "mounted";
 
 /// SQLite's `PRAGMA synchronous`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,6 +106,8 @@ pub struct Mode {
     pub strategy: Strategy,
     /// The strategy's.
     pub parameters: Parameters,
+    /// The files lie in a mount of `oneflush mount`.
+    pub is_mounted: bool,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -109,6 +126,11 @@ pub enum ModeError {
             every PRAGMA synchronous"
     )]
     Alone { mode: String },
+    #[error(
+        "mode \"{mode}\": files stands alone; there is no SQLite in it. It is files or \
+            files:mounted"
+    )]
+    AloneWithoutSqlite { mode: String },
     #[error("no mode given; name at least one, for example wal or delete:normal")]
     Empty,
 }
@@ -118,11 +140,9 @@ impl Mode {
         Mode {
             journal,
             synchronous: Synchronous::Full,
-            strategy: match journal {
-                Journal::Lsmvbt => Strategy::Sqlite,
-                _ => Strategy::STOCK,
-            },
+            strategy: if journal.stands_alone() { Strategy::Sqlite } else { Strategy::STOCK },
             parameters: Parameters::default(),
+            is_mounted: false,
         }
     }
 
@@ -135,6 +155,30 @@ impl Mode {
     /// The other B-tree makes the commits.
     pub fn is_lsmvbt(&self) -> bool {
         self.journal == Journal::Lsmvbt
+    }
+
+    /// Without SQLite.
+    pub fn is_files(&self) -> bool {
+        self.journal == Journal::Files
+    }
+
+    /// The text that is read back as the same mode, with a strategy wherever there is one.
+    pub fn in_full(&self) -> String {
+        self.text(!self.journal.stands_alone())
+    }
+
+    fn text(&self, names_strategy: bool) -> String {
+        let mut text = name_in(&Journal::ALL, self.journal).to_owned();
+        if self.synchronous != Synchronous::Full {
+            text = format!("{text}:{}", self.synchronous.pragma());
+        }
+        if names_strategy {
+            text = format!("{text}:{}", self.strategy);
+        }
+        if self.is_mounted {
+            text = format!("{text}:{MOUNTED}");
+        }
+        format!("{text}{}", self.parameters)
     }
 
     /// Whether a commit that was acknowledged survives a power cut, as far as SQLite and the
@@ -171,13 +215,20 @@ impl FromStr for Mode {
             Some((words, parameters)) => (words, Some(parameters)),
             None => (lower.as_str(), None),
         };
-        let mut words = words.split(':').map(|word| word.trim().to_owned()).peekable();
+        let mut all: Vec<&str> = words.split(':').map(str::trim).collect();
+        let is_mounted = all.len() > 1 && all.pop_if(|word| *word == MOUNTED).is_some();
+        let mut words = all.into_iter().peekable();
         let first = words.next().unwrap_or_default();
-        let journal = find(&Journal::ALL, &first)
-            .ok_or_else(|| unknown(&first, "the journal is", journals()))?;
-        let mut mode = Mode::new(journal);
-        if mode.is_lsmvbt() && words.peek().is_some() {
-            return Err(ModeError::Alone { mode: text.to_owned() });
+        let journal = find(&Journal::ALL, first)
+            .ok_or_else(|| unknown(first, "the journal is", journals()))?;
+        let mut mode = Mode { is_mounted, ..Mode::new(journal) };
+        if words.peek().is_some() {
+            let mode = text.to_owned();
+            match journal {
+                Journal::Lsmvbt => return Err(ModeError::Alone { mode }),
+                Journal::Files => return Err(ModeError::AloneWithoutSqlite { mode }),
+                _ => {}
+            }
         }
 
         if let Some(synchronous) = words.peek().and_then(|word| find(&Synchronous::ALL, word)) {
@@ -195,13 +246,17 @@ impl FromStr for Mode {
                 .ok_or_else(|| unknown(word, "the strategy is", strategies()))?;
         }
         if let Some(word) = words.next() {
-            return Err(unknown(&word, "nothing follows the strategy, which is", strategies()));
+            let place = "only mounted follows the strategy, which is";
+            return Err(unknown(word, place, strategies()));
         }
         if mode.strategy == Strategy::Oneflush(StrategyKind::Maw) && mode.journal.is_wal() {
             return Err(ModeError::NoJournal { mode: text.to_owned() });
         }
         if let Some(parameters) = parameters {
             let wrong = |reason| ModeError::Parameters { mode: text.to_owned(), reason };
+            if mode.is_files() {
+                return Err(ModeError::AloneWithoutSqlite { mode: text.to_owned() });
+            }
             if strategy.is_none() && !mode.is_lsmvbt() {
                 return Err(wrong(
                     "options follow a strategy, as in wal:plain+prealloc=65536".to_owned(),
@@ -217,15 +272,9 @@ impl FromStr for Mode {
 /// The shortest text that is read back as the same mode.
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = name_in(&Journal::ALL, self.journal).to_owned();
-        if self.synchronous != Synchronous::Full {
-            text = format!("{text}:{}", self.synchronous.pragma());
-        }
-        let is_named = !self.parameters.is_empty() && !self.is_lsmvbt();
-        if self.strategy != Mode::new(self.journal).strategy || is_named {
-            text = format!("{text}:{}", self.strategy);
-        }
-        f.pad(&format!("{text}{}", self.parameters))
+        let is_named = !self.parameters.is_empty() && !self.journal.stands_alone();
+        let differs = self.strategy != Mode::new(self.journal).strategy;
+        f.pad(&self.text(is_named || differs))
     }
 }
 
@@ -292,11 +341,14 @@ mod tests {
             for (synchronous, _) in Synchronous::ALL {
                 for name in Strategy::names() {
                     let strategy = Strategy::find(name).unwrap();
-                    if name == "maw" && journal.is_wal() || journal == Journal::Lsmvbt {
+                    if name == "maw" && journal.is_wal() || journal.stands_alone() {
                         continue;
                     }
-                    let mode = Mode { journal, synchronous, strategy, ..Mode::new(journal) };
-                    assert_eq!(mode.to_string().parse(), Ok(mode.clone()), "{mode}");
+                    for is_mounted in [false, true] {
+                        let mode = Mode { synchronous, strategy, is_mounted, ..Mode::new(journal) };
+                        assert_eq!(mode.to_string().parse(), Ok(mode.clone()), "{mode}");
+                        assert_eq!(mode.in_full().parse(), Ok(mode.clone()), "{mode}");
+                    }
                 }
             }
         }
@@ -351,6 +403,47 @@ mod tests {
         for text in ["lsmvbt:normal", "lsmvbt:stock", "lsmvbt:full:sqlite"] {
             let message = text.parse::<Mode>().unwrap_err().to_string();
             assert!(message.contains(text) && message.contains("stands alone"), "{message}");
+        }
+    }
+
+    #[test]
+    fn mounted_is_the_last_word_and_reads_back() {
+        for (text, journal, strategy) in [
+            ("delete:mounted", Journal::Delete, Strategy::STOCK),
+            ("wal:sqlite:mounted", Journal::Wal, Strategy::Sqlite),
+            ("wal:normal:mounted", Journal::Wal, Strategy::STOCK),
+            ("lsmvbt:mounted", Journal::Lsmvbt, Strategy::Sqlite),
+            ("files:mounted", Journal::Files, Strategy::Sqlite),
+        ] {
+            let mode: Mode = text.parse().unwrap();
+            assert!(mode.is_mounted, "{text}");
+            assert_eq!((mode.journal, mode.strategy), (journal, strategy), "{text}");
+            assert_eq!(mode.to_string(), text);
+            let json = serde_json::to_string(&mode).unwrap();
+            assert_eq!(serde_json::from_str::<Mode>(&json).unwrap(), mode, "{json}");
+        }
+        let full: Mode = "delete:full:stock:mounted".parse().unwrap();
+        assert_eq!((full.to_string().as_str(), full.is_durable()), ("delete:mounted", true));
+        assert_eq!(full.in_full(), "delete:stock:mounted");
+        assert_ne!(full, "delete".parse().unwrap());
+        let options = "wal:sqlite:mounted+checkpoint_pages=63";
+        assert_eq!(options.parse::<Mode>().unwrap().to_string(), options);
+    }
+
+    #[test]
+    fn mounted_anywhere_else_and_more_words_for_files_are_refused() {
+        for (text, words) in [
+            ("mounted", "the journal is"),
+            ("wal:mounted:sqlite", "\"mounted\""),
+            ("wal:mounted:mounted", "\"mounted\""),
+            ("wal:sqlite:more", "only mounted follows the strategy"),
+            ("files:normal", "files or files:mounted"),
+            ("files:sqlite:mounted", "files or files:mounted"),
+            ("files+prealloc=0", "files or files:mounted"),
+            ("lsmvbt:normal:mounted", "lsmvbt stands alone"),
+        ] {
+            let message = text.parse::<Mode>().unwrap_err().to_string();
+            assert!(message.contains(words) && message.contains(text), "{message}");
         }
     }
 

@@ -309,6 +309,7 @@ impl Experiment {
             in_turns: self.how == How::Turns,
             floor_writes: FLOOR_WRITES,
             keep_trace: recording.map(Path::to_owned),
+            program: plan.program.clone(),
         }
     }
 }

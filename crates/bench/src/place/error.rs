@@ -7,7 +7,7 @@ use super::FsKind;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    #[error("unknown file system {word:?}: use one of ext4, xfs, btrfs")]
+    #[error("unknown file system {word:?}: use one of ext4, xfs, btrfs, ext4-fast-commit")]
     UnknownFs { word: String },
 
     #[error(
@@ -48,6 +48,9 @@ pub enum PlaceError {
     #[error("cannot work in {}: {reason}; give an existing, writable directory with --dir \
         DIR", dir.display())]
     Directory { dir: PathBuf, reason: io::Error },
+
+    #[error("oneflush mount, for modes that are mounted: {message}")]
+    OneflushMount { message: String },
 
     #[error("cannot take {} away: {reason}", path.display())]
     TakeAway { path: PathBuf, reason: io::Error },

@@ -13,6 +13,8 @@ struct Recipe {
     /// which would punch holes into the backing file. The block size is 4096, whatever the tool
     /// takes for small sizes.
     arguments: &'static [&'static str],
+    /// More of them, for what is no default of the file system.
+    features: &'static [&'static str],
     least_bytes: u64,
     least: &'static str,
 }
@@ -30,13 +32,18 @@ fn recipe(fs: FsKind) -> Recipe {
                 "-E",
                 "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
             ],
+            features: &[],
             least_bytes: 64 << 20,
             least: "64M",
         },
+        FsKind::Ext4FastCommit => {
+            Recipe { features: &["-O", "fast_commit"], ..recipe(FsKind::Ext4) }
+        }
         FsKind::Xfs => Recipe {
             tool: "mkfs.xfs",
             package: "xfsprogs",
             arguments: &["-q", "-f", "-K"],
+            features: &[],
             least_bytes: 300 << 20,
             least: "300M",
         },
@@ -44,6 +51,7 @@ fn recipe(fs: FsKind) -> Recipe {
             tool: "mkfs.btrfs",
             package: "btrfs-progs",
             arguments: &["-q", "-f", "-K"],
+            features: &[],
             least_bytes: 256 << 20,
             least: "256M",
         },
@@ -65,8 +73,10 @@ pub(super) fn check(fs: FsKind, size_bytes: u64) -> Result<(), PlaceError> {
 }
 
 pub(super) fn run(fs: FsKind, device: &Path) -> Result<(), PlaceError> {
-    let Recipe { tool, arguments, .. } = recipe(fs);
-    let output = system_tool(tool).args(arguments).arg(device).stdin(Stdio::null()).output();
+    let Recipe { tool, arguments, features, .. } = recipe(fs);
+    let mut command = system_tool(tool);
+    command.args(arguments).args(features).arg(device).stdin(Stdio::null());
+    let output = command.output();
     match output {
         Err(reason) => Err(PlaceError::Mkfs { tool, message: reason.to_string() }),
         Ok(output) if !output.status.success() => Err(PlaceError::Mkfs {

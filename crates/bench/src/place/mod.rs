@@ -11,10 +11,13 @@
 //! `--dir`. `Drop` removes these or, if the process is killed, a [`Guard`].
 //!
 //! `Place` is taken away in this order: unmount, (the loop device clears itself), directory.
+//!
+//! A directory of a place may be mounted by `oneflush mount` meanwhile ([`Mounted`]).
 
 mod error;
 mod loopdev;
 mod mkfs;
+mod mounted;
 
 use std::fmt;
 use std::fs;
@@ -29,6 +32,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::PlaceError;
 pub use loopdev::LoopDevice;
+pub use mounted::Mounted;
 
 use oneflush_trace::kernel::MountInfo;
 
@@ -49,15 +53,26 @@ pub enum FsKind {
     Ext4,
     Xfs,
     Btrfs,
+    /// ext4 whose journal has an area for small commits: its feature `fast_commit`.
+    #[serde(rename = "ext4-fast-commit")]
+    Ext4FastCommit,
 }
 
 impl FsKind {
-    pub const ALL: [FsKind; 3] = [FsKind::Ext4, FsKind::Xfs, FsKind::Btrfs];
+    pub const ALL: [FsKind; 4] = [FsKind::Ext4, FsKind::Xfs, FsKind::Btrfs, FsKind::Ext4FastCommit];
 
-    /// The name that mount(2) and users know.
+    /// The name that users know.
     pub fn name(self) -> &'static str {
         match self {
-            FsKind::Ext4 => "ext4",
+            FsKind::Ext4FastCommit => "ext4-fast-commit",
+            other => other.kernel_name(),
+        }
+    }
+
+    /// The name that mount(2) knows.
+    fn kernel_name(self) -> &'static str {
+        match self {
+            FsKind::Ext4 | FsKind::Ext4FastCommit => "ext4",
             FsKind::Xfs => "xfs",
             FsKind::Btrfs => "btrfs",
         }
@@ -136,7 +151,7 @@ impl Place {
         };
         // btrfs discards by default, and each discard punches a hole into the backing file.
         let options = (fs == FsKind::Btrfs).then_some(c"nodiscard");
-        mount(device.path(), &place.path, fs.name(), MountFlags::empty(), options).map_err(
+        mount(device.path(), &place.path, fs.kernel_name(), MountFlags::empty(), options).map_err(
             |errno| PlaceError::Mount {
                 fs,
                 device: device.path().to_owned(),

@@ -39,12 +39,13 @@ pub fn conclusion(report: &Report) -> String {
         if with(&alone) {
             sentences.extend(among(&words, &alone, connections));
         } else if compared.is_empty() {
-            sentences.extend(
-                among(&words, &measured, connections).map(|text| format!("Stock SQLite: {text}")),
-            );
+            sentences.extend(among(&words, &measured, connections).map(|text| match report.unit {
+                Unit::Sync | Unit::Piece => text,
+                _ => format!("Stock SQLite: {text}"),
+            }));
         }
     }
-    if report.unit != Unit::Read && !measured.iter().any(|mode| mode.mode.is_durable()) {
+    if report.unit.is_to_last() && !measured.iter().any(|mode| mode.mode.is_durable()) {
         sentences.push("A power cut may take commits back in every mode of this run.".to_owned());
     }
     sentences.join(" ")
@@ -70,7 +71,8 @@ fn slower_sentence(words: &Words, pair: &Pair, lead: &Measure) -> String {
     let slower = words.slower(lead);
     let mut text = match lead.kind {
         Kind::Longest => {
-            format!("{own} {with} has a longest commit that is {slower} than that of {stock}")
+            let one = words.0.unit.one();
+            format!("{own} {with} has a longest {one} that is {slower} than that of {stock}")
         }
         Kind::RateBeside => {
             format!("The writer beside reads with {own} is {slower} than with {stock} {with}")
@@ -85,9 +87,10 @@ fn slower_sentence(words: &Words, pair: &Pair, lead: &Measure) -> String {
     text.push_str(&format!(": {}{}", words.figures(pair, lead), words.disagreement(lead)));
     for other in pair.measures.iter().filter(|other| other.kind != lead.kind) {
         let slower = other.verdict == Verdict::Slower;
+        let middle = format!("the middle {} takes", words.0.unit.one());
         let what = match other.kind {
             Kind::Longest => "the longest took",
-            Kind::Time if !slower => "the middle commit takes",
+            Kind::Time if !slower => &middle,
             Kind::Rate if slower => "in all",
             Kind::RateWhile if slower => "while a reader keeps its snapshot",
             Kind::RateBeside if slower => "the writer beside",
@@ -142,10 +145,13 @@ fn without_stock(report: &Report, alone: &[&ModeReport]) -> Option<String> {
         }
     }
     (!alone.is_empty()).then(|| {
+        let missing = match report.unit {
+            Unit::Sync | Unit::Piece => "nothing that is not mounted",
+            _ => "no stock SQLite that promises the same",
+        };
         format!(
-            "There is nothing to compare {} with, because this run has no stock SQLite that \
-                promises the same: \
-             add it, --modes {}.",
+            "There is nothing to compare {} with, because this run has {missing}: add it, \
+                --modes {}.",
             names.join(" and "),
             modes.join(",")
         )

@@ -248,6 +248,49 @@ fn a_cycle_is_a_cycle() {
 }
 
 #[test]
+fn what_is_mounted_is_beside_the_same_that_is_not() {
+    let text = sentences(vec![
+        steady("delete", 1, 900.0, 1000.0, 3.0),
+        steady("delete:mounted", 1, 450.0, 2000.0, 3.0),
+        steady("wal:sqlite", 1, 200.0, 4000.0, 3.0),
+        steady("wal:sqlite:mounted", 1, 250.0, 3200.0, 3.0),
+    ]);
+    assert!(
+        text.starts_with(
+            "WAL (sqlite, mounted) is 1.25 times SLOWER than stock SQLite with 1 connection: a \
+                commit takes 0.250 ms"
+        ),
+        "{text}"
+    );
+    let faster = "With 1 connection DELETE (mounted) is 2.00 times as fast as stock SQLite: ";
+    assert!(text.contains(faster), "{text}");
+    let alone = sentences(vec![steady("delete:mounted", 1, 450.0, 2000.0, 3.0)]);
+    assert!(alone.contains("add it, --modes delete,delete:mounted."), "{alone}");
+}
+
+#[test]
+fn files_without_sqlite_have_syncs_and_rates_in_megabytes() {
+    let modes = |us| {
+        vec![
+            steady("files", 1, us, 1e6 / us, 5.0),
+            steady("files:mounted", 1, 2.0 * us, 5e5 / us, 9.0),
+        ]
+    };
+    let text = conclusion(&Report { unit: Unit::Sync, ..report(modes(200.0)) });
+    let expected = "files (mounted) is 2.00 times SLOWER than the file system alone with 1 \
+        connection: a sync takes 0.400 ms, 2.67 times the floor, there 0.200; in all 2500 syncs/s, \
+        there 5000; the longest took 9.00 ms, there 5.00.";
+    assert_eq!(text, expected);
+    let text = conclusion(&Report { unit: Unit::Piece, ..report(modes(100.0)) });
+    let expected = "files (mounted) is 2.00 times SLOWER than the file system alone with 1 \
+        connection: 1311 MB/s, there 2621.";
+    assert_eq!(text, expected);
+    let alone = vec![steady("files:mounted", 1, 200.0, 5000.0, 5.0)];
+    let text = conclusion(&Report { unit: Unit::Sync, ..report(alone) });
+    assert!(text.contains("nothing that is not mounted") && text.contains("syncs in"), "{text}");
+}
+
+#[test]
 fn nothing_done_is_said() {
     let mut empty = steady("wal", 1, 200.0, 4800.0, 3.0);
     empty.median.transactions = 0;

@@ -2,13 +2,15 @@
 //! minute, is then not in the ratio.
 //!
 //! The control of a mode has the same number of connections. It is the first of these that exists:
-//! the mode without our VFS, the mode with the strategy that changes nothing, the first mode.
+//! of a mode that is mounted, the same that is not; the mode without our VFS; the mode with the
+//! strategy that changes nothing; the first mode.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::figures::median;
+use super::to_stock::unmounted;
 use super::{Figures, ModeReport};
-use crate::mode::Strategy;
+use crate::mode::{Mode, Strategy};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToControl {
@@ -86,10 +88,16 @@ fn outside_bounds(count: usize) -> Option<usize> {
 pub fn compare(modes: &[ModeReport]) -> Vec<Option<ToControl>> {
     let control_of = |mode: &ModeReport| {
         let alike = || modes.iter().filter(|other| other.connections == mode.connections);
-        // LS-MVBT has no strategy either, and is what is compared.
-        let stock = || alike().filter(|other| !other.mode.is_lsmvbt());
+        // LS-MVBT has no strategy either, and is what is compared, as a mount is.
+        let is_compared = |other: &Mode| other.is_lsmvbt() || other.is_mounted;
+        let stock = || alike().filter(|other| !is_compared(&other.mode));
+        let is_twin =
+            |other: &&ModeReport| mode.mode.is_mounted && other.mode == unmounted(&mode.mode);
         let with = |strategy| stock().find(move |other| other.mode.strategy == strategy);
-        with(Strategy::Sqlite).or_else(|| with(Strategy::STOCK)).or_else(|| alike().next())
+        let twin = alike().find(is_twin);
+        twin.or_else(|| with(Strategy::Sqlite))
+            .or_else(|| with(Strategy::STOCK))
+            .or_else(|| alike().next())
     };
     let to_control = |mode: &ModeReport| {
         let control = control_of(mode).filter(|control| !std::ptr::eq(*control, mode))?;

@@ -28,6 +28,11 @@ pub fn notes(report: &Report) -> Vec<String> {
              the kernel merges are not in them. Run as root with --fs to count at a block device."
                 .to_owned(),
         ),
+        None if matches!(report.unit, Unit::Sync | Unit::Piece) => notes.push(
+            "Nothing could count KB, writes and flushes: this is not a device of our own. Run as \
+                root with --fs."
+                .to_owned(),
+        ),
         None => notes.push(
             "Nothing could count KB, writes and flushes: SQLite ran without our VFS and not on a \
                 device of our own. Run as \
@@ -67,6 +72,11 @@ pub fn notes(report: &Report) -> Vec<String> {
                 mode.median.trace_events_lost
             ));
         }
+    }
+    if report.modes.iter().any(|mode| mode.mode.is_mounted) {
+        notes.push(
+            "mounted: in a mount of oneflush mount; CPU µs has its daemon's time in it.".to_owned(),
+        );
     }
     notes.extend(failed_statements(report));
     notes.extend(contents(report));

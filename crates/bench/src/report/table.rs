@@ -73,10 +73,8 @@ pub fn all(report: &Report) -> Vec<Titled> {
         return [titled(title, special::reads(report))].into_iter().chain(ratios()).collect();
     }
     if report.in_turns {
-        return [titled("Latencies of commits in ms:", special::in_turns(report))]
-            .into_iter()
-            .chain(ratios())
-            .collect();
+        let title = format!("Latencies of {} in ms:", report.unit.timed());
+        return [titled(&title, special::in_turns(report))].into_iter().chain(ratios()).collect();
     }
     let title = format!(
         "Latencies of {} in ms; KB, writes and flushes a {}:",
@@ -101,7 +99,8 @@ pub(super) fn speed_head(report: &Report) -> Vec<&'static str> {
 /// A row's first cells.
 pub(super) fn speed(report: &Report, mode: &ModeReport) -> Vec<String> {
     let latency = &mode.median.latency_ns;
-    let mut cells = vec![report.label(mode), format!("{:.0}", mode.median.transactions_per_s)];
+    let rate = mode.median.transactions_per_s * report.unit.in_rate();
+    let mut cells = vec![report.label(mode), format!("{rate:.0}")];
     cells.extend([latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(millis));
     cells
 }
@@ -141,14 +140,21 @@ fn bytes(report: &Report) -> Table {
             let known = !figures.bytes_per_transaction_by_class.is_empty();
             cells.push(option(of_class.or(known.then_some(0.0)), kilobytes));
         }
-        let floors = significant(floors(report, mode));
-        cells.extend([format!("{:.0}", figures.cpu_us_per_transaction), format!("{floors}x")]);
+        cells.push(format!("{:.0}", figures.cpu_us_per_transaction));
+        if report.unit.is_to_last() {
+            cells.push(format!("{}x", significant(floors(report, mode))));
+        }
         cells
     };
-    Table {
-        head: vec!["KB of", "db", "journal, WAL", "fs journal", "other", "CPU µs", "p50/floor"],
-        rows: report.modes.iter().map(row).collect(),
+    let [own, beside] = match report.unit {
+        Unit::Sync | Unit::Piece => ["files", "log"],
+        _ => ["db", "journal, WAL"],
+    };
+    let mut head = vec!["KB of", own, beside, "fs journal", "other", "CPU µs"];
+    if report.unit.is_to_last() {
+        head.push("p50/floor");
     }
+    Table { head, rows: report.modes.iter().map(row).collect() }
 }
 
 pub fn render(report: &Report) -> String {

@@ -3,7 +3,7 @@
 //! Stock SQLite of a mode has the same journal, synchronous setting and number of connections. It
 //! runs without our VFS or, where the run has no such mode, with the strategy that changes nothing.
 //! Where the run has neither, another journal of stock SQLite that promises the same stands in, and
-//! is named.
+//! is named. A mode that is mounted is compared first with the same that is not.
 //!
 //! The verdict is careful on one side. Faster is only what is faster in all rounds. Slower is what
 //! is slower in all rounds, and what is slower by a tenth in the median whatever the rounds say.
@@ -66,7 +66,8 @@ const GROSS_LONGEST: f64 = 2.0;
 /// The mode of stock SQLite that `own` is compared with. None for stock SQLite itself, and where
 /// the run has none.
 pub fn stock_of<'a>(own: &ModeReport, modes: &[&'a ModeReport]) -> Option<&'a ModeReport> {
-    if own.mode.strategy == Strategy::Sqlite && !own.mode.is_lsmvbt() {
+    let is_mounted = own.mode.is_mounted;
+    if own.mode.strategy == Strategy::Sqlite && !own.mode.is_lsmvbt() && !is_mounted {
         return None;
     }
     let others = || {
@@ -78,21 +79,28 @@ pub fn stock_of<'a>(own: &ModeReport, modes: &[&'a ModeReport]) -> Option<&'a Mo
     let alone = |other: &&ModeReport| other.mode.strategy == Strategy::Sqlite;
     let alike = |other: &&ModeReport| of_stock(&other.mode) == of_stock(&own.mode);
     let exact = others().filter(alike).find(alone);
-    if own.mode.strategy == Strategy::STOCK {
+    if own.mode.strategy == Strategy::STOCK && !is_mounted {
         return exact;
     }
+    let twin = others().find(|other| other.mode == unmounted(&own.mode));
     // Readers of LS-MVBT wait for nobody either.
     let reads_on = |mode: &Mode| mode.journal.is_wal() || mode.is_lsmvbt();
     let kin = |other: &&ModeReport| reads_on(&other.mode) == reads_on(&own.mode);
     let promise = |other: &&ModeReport| other.mode.is_durable() == own.mode.is_durable();
-    exact
+    twin.or(exact)
         .or_else(|| others().find(alike))
         .or_else(|| others().filter(promise).find(kin))
         .or_else(|| others().find(promise))
 }
 
 pub fn is_stock(mode: &Mode) -> bool {
-    matches!(mode.strategy, Strategy::Sqlite | Strategy::STOCK) && !mode.is_lsmvbt()
+    let changes_nothing = matches!(mode.strategy, Strategy::Sqlite | Strategy::STOCK);
+    changes_nothing && !mode.is_lsmvbt() && !mode.is_mounted
+}
+
+/// The same mode where nothing is mounted.
+pub fn unmounted(mode: &Mode) -> Mode {
+    Mode { is_mounted: false, ..mode.clone() }
 }
 
 /// The same mode with the strategy that changes nothing.
@@ -122,6 +130,9 @@ impl<'a> Pair<'a> {
 fn kinds(report: &Report, own: &ModeReport) -> Vec<Kind> {
     if report.unit == Unit::Read {
         return vec![Kind::ReadTime, Kind::RateBeside];
+    }
+    if report.unit == Unit::Piece {
+        return vec![Kind::Rate];
     }
     let mut kinds = match (report.rate, own.connections) {
         // The rate is the one that was asked for.

@@ -18,6 +18,7 @@ impl Words<'_> {
             Journal::Wal => "WAL".to_owned(),
             Journal::WalGrowing => "WAL (growing)".to_owned(),
             Journal::Lsmvbt => "LS-MVBT".to_owned(),
+            Journal::Files => "files".to_owned(),
             other => other.pragma().to_uppercase(),
         };
         let rest = mode
@@ -38,6 +39,7 @@ impl Words<'_> {
     /// "stock SQLite", with the mode where that is not the same.
     pub fn stock(&self, pair: &Pair) -> String {
         match of_stock(&pair.stock.mode) {
+            mode if mode.is_files() => "the file system alone".to_owned(),
             mode if mode == of_stock(&pair.own.mode) => "stock SQLite".to_owned(),
             mode => format!("stock SQLite in {}", Self::name(&mode)),
         }
@@ -107,6 +109,7 @@ impl Words<'_> {
     pub fn figures(&self, pair: &Pair, measure: &Measure) -> String {
         let takes = match (measure.kind, self.0.unit) {
             (Kind::Time, Unit::Cycle) => "to open, commit three times and close takes ",
+            (Kind::Time, Unit::Sync) => "a sync takes ",
             (Kind::Time, _) => "a commit takes ",
             (Kind::ReadTime, _) => "a read takes ",
             _ => "",
@@ -115,23 +118,32 @@ impl Words<'_> {
         format!(
             "{takes}{}, {floor}there {}",
             self.own_figure(measure),
-            number(measure.kind, measure.stock)
+            self.number(measure.kind, measure.stock)
         )
     }
 
     /// "23343 commits/s, there 3573"
     pub fn both(&self, measure: &Measure) -> String {
-        format!("{}, there {}", self.own_figure(measure), number(measure.kind, measure.stock))
+        format!("{}, there {}", self.own_figure(measure), self.number(measure.kind, measure.stock))
     }
 
     pub fn own_figure(&self, measure: &Measure) -> String {
         let unit = match measure.kind {
             Kind::Time | Kind::Longest => " ms".to_owned(),
             Kind::ReadTime => " µs".to_owned(),
-            Kind::Rate => format!(" {}/s", self.0.unit.timed()),
+            Kind::Rate => format!(" {}", self.0.unit.rate()),
             Kind::RateWhile | Kind::RateBeside => " commits/s".to_owned(),
         };
-        format!("{}{unit}", number(measure.kind, measure.own))
+        format!("{}{unit}", self.number(measure.kind, measure.own))
+    }
+
+    fn number(&self, kind: Kind, value: f64) -> String {
+        match kind {
+            Kind::Time | Kind::Longest => millis(value as u64),
+            Kind::ReadTime => significant(value / 1e3),
+            Kind::Rate => format!("{:.0}", value * self.0.unit.in_rate()),
+            Kind::RateWhile | Kind::RateBeside => format!("{value:.0}"),
+        }
     }
 
     /// "commits in 0.220 ms"
@@ -139,6 +151,7 @@ impl Words<'_> {
         let does = match (measure.kind, self.0.unit) {
             (Kind::Time, Unit::Cycle) => "opens, commits three times and closes in",
             (Kind::ReadTime, _) => "reads in",
+            (Kind::Time, Unit::Sync) => "syncs in",
             (Kind::Time, _) => "commits in",
             _ => "makes",
         };
@@ -155,12 +168,4 @@ impl Words<'_> {
 
 fn percent(times: f64) -> String {
     format!("{:.1} %", (times - 1.0) * 100.0)
-}
-
-fn number(kind: Kind, value: f64) -> String {
-    match kind {
-        Kind::Time | Kind::Longest => millis(value as u64),
-        Kind::ReadTime => significant(value / 1e3),
-        Kind::Rate | Kind::RateWhile | Kind::RateBeside => format!("{value:.0}"),
-    }
 }

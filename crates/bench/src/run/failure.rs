@@ -24,6 +24,7 @@ impl From<WorkloadError> for Failure {
     fn from(error: WorkloadError) -> Failure {
         let kind = match &error {
             WorkloadError::Database(error) if error.is_disk_full() => FailureKind::DiskFull,
+            WorkloadError::File(error) if error.is_disk_full() => FailureKind::DiskFull,
             _ => FailureKind::Other,
         };
         Failure { kind, message: error.to_string() }

@@ -42,7 +42,7 @@ use crate::floor::{self, Floor};
 use crate::interrupt;
 use crate::mode::Mode;
 use crate::observe::Observer;
-use crate::place::{FsKind, Place, PlaceError, enter_private_namespace};
+use crate::place::{FsKind, Mounted, Place, PlaceError, enter_private_namespace};
 use crate::workload::Workload;
 
 /// The usual number for [`Plan::floor_writes`]: a twentieth of a second on a device that flushes in
@@ -71,6 +71,8 @@ pub struct Plan {
     pub floor_writes: u32,
     /// Keep a recording of all that reaches the place's device in this file. Root only.
     pub keep_trace: Option<PathBuf>,
+    /// The program `oneflush`, which serves the mount of modes that are mounted.
+    pub program: PathBuf,
 }
 
 /// How often every mode runs.
@@ -197,6 +199,9 @@ fn recorded(
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunError> {
     let place = plan.place.make()?;
     let environment = environment::collect(&place);
+    // Behind the place, so that it is dropped before.
+    let is_mounted = plan.modes.iter().any(|mode| mode.is_mounted);
+    let mounted = is_mounted.then(|| Mounted::begin(&plan.program, &place)).transpose()?;
     let mut observer = place.is_alone().then(|| Observer::new(&place)).transpose()?;
     let _loops = plan.busy.as_ref().map(Loops::begin).transpose().map_err(RunError::Busy)?;
     let mut recording =
@@ -216,7 +221,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
     let began = Instant::now();
     for round in 1.. {
         if plan.in_turns {
-            let (of_round, slices) = turns::measure(plan, &place, round, progress)?;
+            let (of_round, slices) =
+                turns::measure(plan, &place, mounted.as_ref(), round, progress)?;
             floor.merge(&of_round);
             results.iter_mut().zip(slices).for_each(|(of_mode, slice)| of_mode.rounds.push(slice));
         } else {
@@ -233,10 +239,12 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
                     mode,
                 );
                 floor.merge(&floor::measure(place.path(), plan.floor_writes)?);
+                let mounted = mounted.as_ref().filter(|_| mode.is_mounted);
                 let slice = Slice {
                     plan,
                     place: &place,
-                    directory: place.path(),
+                    mounted,
+                    directory: mounted.map_or(place.path(), Mounted::path),
                     observer: observer.as_mut(),
                     mode,
                     connections,
@@ -255,6 +263,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
     // Unmounts: neither must hold anything of the place any more.
     drop(observer);
     let recording = recording.map(Recording::finish).transpose()?;
+    mounted.map(Mounted::close).transpose()?;
     place.close()?;
     Ok(RunResults { environment, floor, modes: results, recording })
 }

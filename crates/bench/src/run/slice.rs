@@ -18,6 +18,9 @@
 //! opens the database again. What a strategy writes ahead, at opening or at the first commit, is
 //! then in the counts.
 //!
+//! In a mode that is mounted, what the daemon still has to do is done before each `syncfs`. Its
+//! processor time counts as the workers'.
+//!
 //! A companion (one more connection that is not measured itself) begins and ends with the workers.
 
 use std::collections::BTreeMap;
@@ -43,13 +46,15 @@ use crate::clock;
 use crate::database::{self, DatabaseError};
 use crate::mode::{Journal, Mode, Strategy};
 use crate::observe::{Class, Counts, Observer, Source};
-use crate::place::Place;
-use crate::workload::{self, WorkerSpec, Workload, WorkloadError, dump};
+use crate::place::{Mounted, Place};
+use crate::workload::{self, FileError, Files, WorkerSpec, Workload, WorkloadError, dump};
 
 pub struct Slice<'a> {
     pub plan: &'a Plan,
     pub place: &'a Place,
-    /// Where in it the databases are.
+    /// Where `directory` is in it: then the mode is a mounted one.
+    pub mounted: Option<&'a Mounted>,
+    /// Where the databases are, or what files there are without SQLite.
     pub directory: &'a Path,
     pub observer: Option<&'a mut Observer>,
     pub mode: &'a Mode,
@@ -147,6 +152,12 @@ impl Slice<'_> {
     ) -> Result<(Holders, BTreeMap<String, u64>), WorkloadError> {
         let workload = &self.plan.workload;
         let mut failures = BTreeMap::new();
+        for (files, path, share) in self.files(transactions) {
+            files.set_up(&path, share)?;
+            // Now, and not where the worker has read it: a sync of a mount takes pages that it
+            // fetches out of the kernel's cache.
+            self.sync().map_err(|reason| FileError { path, reason })?;
+        }
         let holders = self.open_holders()?;
         for (index, holder) in holders.iter().enumerate() {
             let schemas = workload.schemas();
@@ -174,10 +185,22 @@ impl Slice<'_> {
 
     fn open_holders(&self) -> Result<Holders, DatabaseError> {
         let workload = &self.plan.workload;
-        let count = if workload.shares_database() { 1 } else { self.connections };
+        let count = match workload {
+            Workload::Files(_) => 0,
+            workload if workload.shares_database() => 1,
+            _ => self.connections,
+        };
         (0..count)
             .map(|index| workload::open_databases(workload, self.directory, self.mode, index))
             .collect()
+    }
+
+    /// Where SQLite takes no part: each worker's file, and how many units it does.
+    fn files(&self, transactions: u64) -> Vec<(Files, PathBuf, u64)> {
+        let Workload::Files(files) = self.plan.workload else { return Vec::new() };
+        let share = |index: usize| workload::share(transactions, self.connections, index as u32);
+        let paths = self.databases(self.directory).into_iter().enumerate();
+        paths.map(|(index, path)| (files, path, share(index))).collect()
     }
 
     /// The fingerprint of the contents after a replay. Any other workload is checked to have left
@@ -191,6 +214,9 @@ impl Slice<'_> {
         let workload = &self.plan.workload;
         if matches!(workload, Workload::Replay(_)) {
             return Ok(Some(dump::fingerprint(&holders[0])?));
+        }
+        for (files, path, share) in self.files(done) {
+            files.verify(&path, share)?;
         }
         for (index, holder) in holders.iter().enumerate() {
             let of_holder = if workload.shares_database() { done } else { specs[index].share() };
@@ -211,7 +237,7 @@ impl Slice<'_> {
         let (gate, stop) = (Gate::default(), AtomicBool::new(false));
         let plan = self.plan;
         let mode = self.mode;
-        let path = self.databases().swap_remove(0);
+        let path = self.databases(self.directory).swap_remove(0);
         let (outcome, companion) = thread::scope(|scope| {
             let task = plan.workload.companion();
             let companion = task.map(|task| {
@@ -303,7 +329,7 @@ impl Slice<'_> {
         at: &At<'_>,
     ) -> Result<Before, RunError> {
         match begun {
-            Some(before) => Ok(Before { cpu_ns: clock::other_threads_cpu_ns(), ..before }),
+            Some(before) => Ok(Before { cpu: self.cpu().map_err(|error| at.io(error))?, ..before }),
             None => self.begin(holders, at),
         }
     }
@@ -314,7 +340,19 @@ impl Slice<'_> {
         if let Some(observer) = &mut self.observer {
             observer.start()?;
         }
-        Ok(Before { vfs, cpu_ns: clock::other_threads_cpu_ns() })
+        Ok(Before { vfs, cpu: self.cpu().map_err(|error| at.io(error))? })
+    }
+
+    fn cpu(&self) -> io::Result<Cpu> {
+        Ok(Cpu {
+            other_threads_ns: clock::other_threads_cpu_ns(),
+            daemon_ns: self.daemon_cpu_ns()?,
+        })
+    }
+
+    /// Of the daemon that serves the mode's mount, so far.
+    pub(super) fn daemon_cpu_ns(&self) -> io::Result<u64> {
+        self.mounted.map_or(Ok(0), Mounted::cpu_ns)
     }
 
     fn end(
@@ -326,16 +364,18 @@ impl Slice<'_> {
         at: &At<'_>,
     ) -> Result<Ran, RunError> {
         let companion_cpu_ns = companion.as_ref().map_or(0, |companion| companion.cpu_ns);
-        let cpu_ns = match self.plan.workers {
+        let cpu = self.cpu().map_err(|error| at.io(error))?;
+        let of_workers_ns = match self.plan.workers {
             // This thread, which waited, and the companion do not count. What is left is the
             // workers, the background work of their strategies, and the observer's reading thread.
             // That thread wakes when a trace buffer fills: 0.1 µs a transaction, in all modes
             // alike.
             Workers::Threads => {
-                clock::other_threads_cpu_ns().saturating_sub(before.cpu_ns + companion_cpu_ns)
+                cpu.other_threads_ns.saturating_sub(before.cpu.other_threads_ns + companion_cpu_ns)
             }
             Workers::Processes { .. } => results.iter().map(|worker| worker.cpu_ns).sum(),
         };
+        let cpu_ns = of_workers_ns + (cpu.daemon_ns - before.cpu.daemon_ns);
         self.sync().map_err(|error| at.io(error))?;
         let files = self.classified_files();
         let wal_bytes = self.mode.journal.is_wal().then(|| self.wal_bytes());
@@ -374,37 +414,50 @@ impl Slice<'_> {
     }
 
     pub(super) fn wal_bytes(&self) -> u64 {
-        let wals = self.databases().into_iter().flat_map(|path| database::wals_of(&path));
+        let wals =
+            self.databases(self.directory).into_iter().flat_map(|path| database::wals_of(&path));
         // A WAL that nobody wrote yet, or whose last user is gone, may be missing.
         wals.filter_map(|wal| std::fs::metadata(wal).ok()).map(|metadata| metadata.len()).sum()
     }
 
     fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::syncfs(File::open(self.directory)?)?)
+        if let Some(mounted) = self.mounted {
+            // So that the end of an epoch, and what it lets go, is inside the counts.
+            mounted.sync()?;
+        }
+        Ok(rustix::fs::syncfs(File::open(self.place.path())?)?)
     }
 
-    pub(super) fn databases(&self) -> Vec<PathBuf> {
+    /// As they are named in this directory.
+    pub(super) fn databases(&self, directory: &Path) -> Vec<PathBuf> {
         let workload = &self.plan.workload;
         let workers = if workload.shares_database() { 1 } else { self.connections };
         let names = (0..workers).flat_map(|index| workload.databases(index));
-        names.map(|name| self.directory.join(name)).collect()
+        names.map(|name| directory.join(name)).collect()
     }
 
     fn classified_files(&self) -> Vec<(PathBuf, Class)> {
         let classes = [Class::Db, Class::Journal, Class::Journal, Class::Other, Class::Journal];
-        self.databases()
+        // The device's file system knows nothing of a mount.
+        let mut files: Vec<_> = self
+            .databases(self.mounted.map_or(self.directory, Mounted::lower))
             .iter()
             .flat_map(|path| database::files_of(path).into_iter().zip(classes))
-            .collect()
+            .collect();
+        files.extend(self.mounted.map(|mounted| (mounted.log().to_owned(), Class::Journal)));
+        files
     }
 
     pub(super) fn remove_files(&self) -> io::Result<()> {
-        self.databases().iter().flat_map(|path| database::files_of(path)).try_for_each(remove)
+        self.databases(self.directory)
+            .iter()
+            .flat_map(|path| database::files_of(path))
+            .try_for_each(remove)
     }
 
     /// All that a clean close may have left beside the databases.
     fn remove_side_files(&self) -> io::Result<()> {
-        self.databases()
+        self.databases(self.directory)
             .iter()
             .flat_map(|path| database::files_of(path).into_iter().skip(1))
             .try_for_each(remove)
@@ -421,7 +474,14 @@ fn remove(file: PathBuf) -> io::Result<()> {
 #[derive(Default)]
 struct Before {
     vfs: Vec<Snapshot>,
-    cpu_ns: u64,
+    cpu: Cpu,
+}
+
+/// Processor time so far.
+#[derive(Default)]
+struct Cpu {
+    other_threads_ns: u64,
+    daemon_ns: u64,
 }
 
 /// What the measured time left behind.

@@ -25,7 +25,8 @@ use super::{Plan, Progress, RunError};
 use crate::clock;
 use crate::floor::{Floor, FloorFile};
 use crate::interrupt;
-use crate::place::Place;
+use crate::mode::Mode;
+use crate::place::{Mounted, Place};
 use crate::workload::{self, Step, Stream, WorkerSpec, Workload, WorkloadError};
 
 /// So many commits are one turn, or overwrites of the floor: about 10 ms where a flush takes 0.3.
@@ -35,12 +36,16 @@ const COMMITS: u32 = 20;
 pub fn measure(
     plan: &Plan,
     place: &Place,
+    mounted: Option<&Mounted>,
     round: u32,
     progress: &mut dyn Progress,
 ) -> Result<(Floor, Vec<SliceResult>), RunError> {
     let name = place.describe();
-    let directories: Vec<PathBuf> =
-        (0..plan.modes.len()).map(|at| place.path().join(format!("mode{at}"))).collect();
+    let mounted = |mode: &Mode| mounted.filter(|_| mode.is_mounted);
+    let directory = |(at, mode): (usize, &Mode)| {
+        mounted(mode).map_or(place.path(), Mounted::path).join(format!("mode{at}"))
+    };
+    let directories: Vec<PathBuf> = plan.modes.iter().enumerate().map(directory).collect();
     let count = plan.modes.len() as u32;
     let mut floor = FloorFile::new(place.path())?;
     let has_turns = !matches!(plan.workload, Workload::Reads(_));
@@ -51,7 +56,16 @@ pub fn measure(
     for (at, (mode, directory)) in plan.modes.iter().zip(&directories).enumerate() {
         let number = (round - 1) * count + at as u32 + 1;
         progress.slice(number, plan.rounds.max * count, round, mode);
-        let slice = Slice { plan, place, directory, observer: None, mode, connections: 1, round };
+        let slice = Slice {
+            plan,
+            place,
+            mounted: mounted(mode),
+            directory,
+            observer: None,
+            mode,
+            connections: 1,
+            round,
+        };
         std::fs::create_dir(directory).map_err(|error| slice.at(&name).io(error))?;
         let at = slice.at(&name);
         members.push(Member::new(slice).map_err(|error| at.database(error))?);
@@ -61,7 +75,7 @@ pub fn measure(
         let mut companions = Vec::new();
         if let Some(task) = plan.workload.companion() {
             for (at, mode) in plan.modes.iter().enumerate() {
-                let path = members[at].slice.databases().swap_remove(0);
+                let path = members[at].slice.databases(&directories[at]).swap_remove(0);
                 let (gate, stop, turn) = (&gate, &stop, Turn { turns: &turns, whose: at });
                 companions.push(scope.spawn(move || {
                     companion::run(task, &path, mode, &Arrival::new(gate), stop, Some(turn))
@@ -110,9 +124,9 @@ fn in_turns(
                 continue;
             };
             turns.begin(at);
-            let done = member.turn();
+            let done = member.turn(place);
             turns.end();
-            done.map_err(|error| member.slice.at(place).database(error))?;
+            done?;
         }
     }
     Ok(())
@@ -153,15 +167,18 @@ impl<'a> Member<'a> {
         })
     }
 
-    fn turn(&mut self) -> Result<(), WorkloadError> {
+    fn turn(&mut self, place: &str) -> Result<(), RunError> {
+        let at = self.slice.at(place);
         let steps = match &self.slice.plan.workload {
             Workload::Reads(reads) => reads.turn(),
             _ => u64::from(COMMITS),
         };
-        let (begin_ns, cpu_before_ns) = (clock::now_ns(), clock::thread_cpu_ns());
+        let cpu_ns = |slice: &Slice<'_>| Ok(clock::thread_cpu_ns() + slice.daemon_cpu_ns()?);
+        let cpu_before_ns = cpu_ns(&self.slice).map_err(|error| at.io(error))?;
+        let begin_ns = clock::now_ns();
         let mut now_ns = begin_ns;
         for _ in 0..steps {
-            let step = self.stream.step()?;
+            let step = self.stream.step().map_err(|error| at.database(error))?;
             now_ns = clock::now_ns();
             match step {
                 Step::Done { latency_ns } => {
@@ -176,7 +193,7 @@ impl<'a> Member<'a> {
             }
         }
         self.elapsed_ns += now_ns - begin_ns;
-        self.cpu_ns += clock::thread_cpu_ns() - cpu_before_ns;
+        self.cpu_ns += cpu_ns(&self.slice).map_err(|error| at.io(error))? - cpu_before_ns;
         Ok(())
     }
 

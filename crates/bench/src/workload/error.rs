@@ -1,6 +1,7 @@
 //! What goes wrong while a workload works.
 
 use super::ReplayError;
+use super::files::FileError;
 use crate::database::DatabaseError;
 
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +13,8 @@ pub enum WorkloadError {
             nothing"
     )]
     Contents(String),
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error(transparent)]
     Replay(#[from] ReplayError),
 }

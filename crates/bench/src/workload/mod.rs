@@ -12,6 +12,7 @@
 
 pub mod dump;
 mod error;
+mod files;
 mod long_reader;
 mod mobibench;
 mod reads;
@@ -27,6 +28,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use error::WorkloadError;
+pub use files::{FileError, Files};
 pub use long_reader::LongReader;
 pub use mobibench::Mobibench;
 pub use reads::{Access, Reads};
@@ -71,6 +73,8 @@ pub enum Workload {
     Mobibench(Mobibench),
     /// Recorded SQL of an application.
     Replay(Replay),
+    /// Without SQLite.
+    Files(Files),
 }
 
 /// What one connection needs to know. Sent as JSON where the connection is a process of its own.
@@ -124,7 +128,7 @@ pub trait Stream {
 
 impl Workload {
     /// Those that need no more than a word. There is `attached=N` besides.
-    pub const WORDS: [&str; 11] = [
+    pub const WORDS: [&str; 15] = [
         "insert",
         "update",
         "delete",
@@ -136,9 +140,14 @@ impl Workload {
         "point-in-wal",
         "scan",
         "long-reader",
+        "append",
+        "overwrite",
+        "stream",
+        "cached-read",
     ];
 
     /// The files of one worker's databases, relative to the run's directory; the first is `main`.
+    /// Without SQLite: the worker's file.
     pub fn databases(&self, worker_index: u32) -> Vec<String> {
         match self {
             Workload::Table(_)
@@ -149,6 +158,7 @@ impl Workload {
             }
             Workload::Mobibench(mobibench) => mobibench.databases(worker_index),
             Workload::Replay(_) => vec!["replay.db".to_owned()],
+            Workload::Files(_) => vec![files::name(worker_index)],
         }
     }
 
@@ -162,7 +172,7 @@ impl Workload {
 
     /// Whether all connections work on the same database.
     pub fn shares_database(&self) -> bool {
-        !matches!(self, Workload::Mobibench(_))
+        !matches!(self, Workload::Mobibench(_) | Workload::Files(_))
     }
 
     /// Whether the databases are closed but for a connection's own opening and closing.
@@ -170,11 +180,17 @@ impl Workload {
         matches!(self, Workload::Reopen)
     }
 
+    /// Whether SQLite takes part: without it, a workload has modes of its own.
+    pub fn fits(&self, mode: &Mode) -> bool {
+        matches!(self, Workload::Files(_)) == mode.is_files()
+    }
+
     /// What its figures are counted in.
     pub fn unit(&self) -> Unit {
         match self {
             Workload::Reopen => Unit::Cycle,
             Workload::Reads(_) => Unit::Read,
+            Workload::Files(files) => files.unit(),
             _ => Unit::Transaction,
         }
     }
@@ -205,6 +221,9 @@ impl Workload {
             // Limited by time.
             (Workload::LongReader(_), _) => u64::MAX,
             (Workload::Reads(reads), _) => asked.unwrap_or(reads.default_count()),
+            (Workload::Files(files), _) => {
+                asked.or(files.default_count()).unwrap_or(TRANSACTIONS_DEFAULT)
+            }
             // As in Mobibench, every thread does the same number; it is part of its meaning.
             (Workload::Mobibench(_), _) => {
                 let of_each = asked.unwrap_or(TRANSACTIONS_DEFAULT) / u64::from(connections);
@@ -235,6 +254,8 @@ impl Workload {
             Workload::Reads(_) => Reads::set_up(connection)?,
             Workload::Mobibench(mobibench) => mobibench.set_up(connection, transactions)?,
             Workload::Replay(replay) => return replay.set_up(connection),
+            // They have no connection.
+            Workload::Files(_) => {}
         }
         Ok(BTreeMap::new())
     }
@@ -262,7 +283,7 @@ impl Workload {
             }
             Workload::Mobibench(mobibench) => mobibench.verify(connection, transactions),
             // Every read checks what it reads.
-            Workload::Reads(_) | Workload::Replay(_) => Ok(()),
+            Workload::Reads(_) | Workload::Replay(_) | Workload::Files(_) => Ok(()),
         }
     }
 
@@ -280,6 +301,7 @@ impl Workload {
             Workload::LongReader(long_reader) => long_reader.describe(),
             Workload::Mobibench(mobibench) => mobibench.describe(),
             Workload::Replay(replay) => replay.describe(),
+            Workload::Files(files) => files.describe(),
         }
     }
 }
@@ -313,9 +335,10 @@ impl FromStr for Workload {
             "point-in-wal" => reads(Access::PointInWal),
             "scan" => reads(Access::Scan),
             "long-reader" => Workload::LongReader(LongReader { hold: LongReader::DEFAULT_HOLD }),
-            other => match attached(other) {
-                Some(databases) => Workload::Mobibench(Mobibench::of_databases(databases)),
-                None => return Err(UnknownWorkload { word: word.to_owned() }),
+            other => match (attached(other), Files::find(other)) {
+                (Some(databases), _) => Workload::Mobibench(Mobibench::of_databases(databases)),
+                (None, Some(files)) => Workload::Files(files),
+                (None, None) => return Err(UnknownWorkload { word: word.to_owned() }),
             },
         })
     }
@@ -345,6 +368,10 @@ pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, WorkloadError> 
         }
         Workload::Replay(replay) => {
             Box::new(replay::ReplayStream::new(open()?, replay.statements_of(spec.index)?))
+        }
+        Workload::Files(files) => {
+            let path = spec.directory.join(files::name(spec.index));
+            Box::new(files::FilesStream::new(path, *files, spec)?)
         }
     })
 }

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Of a piece.
+pub const PIECE_BYTES: usize = 256 << 10;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -9,6 +12,10 @@ pub enum Unit {
     /// Open, a few commits, close.
     Cycle,
     Read,
+    /// A write to a file, and its sync.
+    Sync,
+    /// A quarter of a MiB, written or read.
+    Piece,
 }
 
 impl Unit {
@@ -17,6 +24,16 @@ impl Unit {
             Unit::Transaction => "transaction",
             Unit::Cycle => "cycle",
             Unit::Read => "read",
+            Unit::Sync => "sync",
+            Unit::Piece => "piece",
+        }
+    }
+
+    /// What takes the time that is measured, once.
+    pub fn one(self) -> &'static str {
+        match self {
+            Unit::Transaction => "commit",
+            other => other.singular(),
         }
     }
 
@@ -26,7 +43,33 @@ impl Unit {
             Unit::Transaction => "commits",
             Unit::Cycle => "cycles",
             Unit::Read => "reads",
+            Unit::Sync => "syncs",
+            Unit::Piece => "pieces",
         }
+    }
+
+    /// What a rate is told in: "commits/s".
+    pub fn rate(self) -> &'static str {
+        match self {
+            Unit::Transaction => "commits/s",
+            Unit::Cycle => "cycles/s",
+            Unit::Read => "reads/s",
+            Unit::Sync => "syncs/s",
+            Unit::Piece => "MB/s",
+        }
+    }
+
+    /// So much of that is one a second.
+    pub fn in_rate(self) -> f64 {
+        match self {
+            Unit::Piece => PIECE_BYTES as f64 / 1e6,
+            _ => 1.0,
+        }
+    }
+
+    /// Whether it is to survive a loss of power once it is done.
+    pub fn is_to_last(self) -> bool {
+        !matches!(self, Unit::Read | Unit::Piece)
     }
 
     /// Head of the column of rates.
@@ -35,6 +78,8 @@ impl Unit {
             Unit::Transaction => "txn/s",
             Unit::Cycle => "cycle/s",
             Unit::Read => "read/s",
+            Unit::Sync => "sync/s",
+            Unit::Piece => "MB/s",
         }
     }
 }

@@ -26,6 +26,10 @@ pub fn inside(options: &Inside) -> Result<(), Failure> {
 
 pub fn main(file_systems: &[GuestFs], options: &bench::Options) -> Result<Report, Failure> {
     let plan = bench::plan(options)?;
+    if let Some(mode) = plan.modes.iter().find(|mode| mode.is_mounted) {
+        let message = format!("mode {mode}: --guest has no mount; leave --guest or the mode out");
+        return Err(Failure::usage(message));
+    }
     let program = std::env::current_exe().map_err(Failure::failed)?;
     let checkout = Checkout::find(&program).map_err(Failure::failed)?;
     let spec = spec(plan, options.rounds.unwrap_or(ROUNDS));

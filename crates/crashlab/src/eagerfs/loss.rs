@@ -73,6 +73,28 @@ fn objects(change: &Change) -> impl Iterator<Item = Ino> {
     two.into_iter().flatten()
 }
 
+/// Names, and objects with their names, of changes that are lost: what comes after is lost, too.
+#[derive(Default)]
+struct Behind<'a> {
+    names: BTreeSet<&'a Name>,
+    objects: BTreeSet<Ino>,
+}
+
+impl<'a> Behind<'a> {
+    fn has(&self, change: &Change) -> bool {
+        let is_of_names = names(change).next().is_some();
+        names(change).any(|name| self.names.contains(name))
+            || is_of_names && objects(change).any(|ino| self.objects.contains(&ino))
+    }
+
+    fn add(&mut self, change: &'a Change) {
+        if names(change).next().is_some() {
+            self.names.extend(names(change));
+            self.objects.extend(objects(change));
+        }
+    }
+}
+
 /// The names that a change gives or takes.
 fn names(change: &Change) -> impl Iterator<Item = &Name> {
     let two = match change {
@@ -176,32 +198,14 @@ impl<'a> Loss<'a> {
         Survives { changes, versions: versions.collect() }
     }
 
-    /// The changes that are lost, and those that come after them at the same name.
-    fn lost(&self, survives: &Survives) -> BTreeSet<usize> {
-        let mut lost: BTreeSet<usize> = self
+    pub fn image(&self, survives: &Survives) -> Image {
+        let lost: BTreeSet<usize> = self
             .changes
             .iter()
             .zip(&survives.changes)
             .filter_map(|(place, kept)| (!kept).then_some(*place))
             .collect();
-        let mut blocked: BTreeSet<&Name> = BTreeSet::new();
-        let mut held: BTreeSet<Ino> = BTreeSet::new();
-        for (place, event) in self.events.iter().enumerate() {
-            let Event::Changed(change) = event else { continue };
-            let is_named = |ino| names(change).next().is_some() && held.contains(&ino);
-            if names(change).any(|name| blocked.contains(name)) || objects(change).any(is_named) {
-                lost.insert(place);
-            }
-            if lost.contains(&place) && names(change).next().is_some() {
-                blocked.extend(names(change));
-                held.extend(objects(change));
-            }
-        }
-        lost
-    }
-
-    pub fn image(&self, survives: &Survives) -> Image {
-        let lost = self.lost(survives);
+        let mut behind = Behind::default();
         let mut pages: BTreeMap<(Key, u64), &[usize]> = BTreeMap::new();
         for ((page, (writes, _)), version) in self.pages.iter().zip(&survives.versions) {
             pages.insert(*page, &writes[..*version]);
@@ -209,9 +213,12 @@ impl<'a> Loss<'a> {
         let mut image = self.before.clone();
         for (place, event) in self.events.iter().enumerate() {
             match event {
-                Event::Changed(change) if !lost.contains(&place) => {
-                    // What needs a change that is lost is lost, too.
-                    let _ = image.apply(change);
+                // What needs a change that is lost is lost, too.
+                Event::Changed(change) => {
+                    let is_lost = lost.contains(&place) || behind.has(change);
+                    if is_lost || image.apply(change).is_err() {
+                        behind.add(change);
+                    }
                     image.drop_nameless();
                 }
                 Event::Written { file, offset, bytes } => {

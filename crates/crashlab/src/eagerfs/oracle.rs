@@ -1,8 +1,8 @@
 //! What may be there after a loss of power and a recovery.
 //!
-//! - *Names and attributes*: all that was done before the last sync that was acknowledged. Where the
-//!   lower keeps the order of changes, they are those of one moment since. Where it does not, each
-//!   name has what it had after some of the operations since.
+//! - *Names and attributes*: all that was done before the last sync that was acknowledged. Where
+//!   the lower keeps the order of changes, they are those of one moment since. Where it does not,
+//!   each name has what it had after some of the operations since.
 //! - *Contents*: of each file those of its last sync, and of what was written since any part. A
 //!   file that has taken another's name since has at least the contents that it had then.
 //! - Nothing of the recovery is left.
@@ -153,7 +153,7 @@ impl<'a> Oracle<'a> {
             possible.insert(path.clone(), held.collect());
         }
         let there = paths(found);
-        for path in there.keys().filter(|path| !possible.contains_key(*path)) {
+        if let Some(path) = there.keys().find(|path| !possible.contains_key(*path)) {
             return Err(format!("{path} was never there"));
         }
         for (path, held) in &possible {

@@ -273,11 +273,7 @@ fn paragraph(
 fn name(report: &Report, mode: &ModeReport) -> String {
     let differs = |other: &ModeReport| other.mode.strategy != Strategy::STOCK;
     let says_nothing = mode.mode.strategy == Strategy::STOCK && mode.mode.parameters.is_empty();
-    if says_nothing && report.modes.iter().any(differs) {
-        format!("{}:{}", mode.mode, Strategy::STOCK)
-    } else {
-        mode.name()
-    }
+    if says_nothing && report.modes.iter().any(differs) { mode.mode.in_full() } else { mode.name() }
 }
 
 /// "16 writers".

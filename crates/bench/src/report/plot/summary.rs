@@ -85,7 +85,7 @@ pub fn draw(report: &Report, subject: Option<usize>, top: f32, canvas: &mut dyn 
         rows.push(row);
     }
 
-    rates(&rows, columns.rate, canvas);
+    rates(&rows, report.unit, columns.rate, canvas);
     if let Some(column) = columns.bytes {
         bytes(&rows, column, canvas);
     }
@@ -139,18 +139,16 @@ fn columns(report: &Report, left: f32) -> Columns {
 
 /// What each column shows, and below it in which sense. Returns where the longest of them ends.
 fn heads(report: &Report, columns: &Columns, top: f32, canvas: &mut dyn Canvas) -> f32 {
-    let [many, one] = match report.unit {
-        Unit::Transaction => ["Commits", "commit"],
-        Unit::Cycle => ["Cycles", "cycle"],
-        Unit::Read => ["Reads", "read"],
-    };
+    let rate = report.unit.rate();
+    let rate = format!("{}{}", rate[..1].to_uppercase(), &rate[1..]);
+    let one = report.unit.one();
     let counted = if report.counted_at == Some(Source::Vfs) {
         "as SQLite asked for"
     } else {
         "at the block device"
     };
     let mut heads = vec![
-        (columns.rate, format!("{many}/s"), "more is better"),
+        (columns.rate, rate, "more is better"),
         (columns.time, format!("Time of a {one}"), "logarithmic; left is better"),
     ];
     heads.extend(columns.bytes.map(|column| (column, format!("KB a {one}"), counted)));
@@ -174,8 +172,8 @@ fn group_head(report: &Report, count: u32, top: f32, canvas: &mut dyn Canvas) ->
     top + GROUP_HEIGHT
 }
 
-fn rates(rows: &[Row], column: Column, canvas: &mut dyn Canvas) {
-    let rate = |row: &Row| row.mode.median.transactions_per_s;
+fn rates(rows: &[Row], unit: Unit, column: Column, canvas: &mut dyn Canvas) {
+    let rate = |row: &Row| row.mode.median.transactions_per_s * unit.in_rate();
     let figure = |row: &Row| {
         if row.mode.median.transactions == 0 { "–".to_owned() } else { count(rate(row)) }
     };
@@ -306,7 +304,7 @@ fn times_legend(report: &Report, column: Column, top: f32, canvas: &mut dyn Canv
         mark((column.left + MARK / 2.0, bottom + ENTRY_HEIGHT / 2.0), INK, filled, canvas);
         bottom = entry(text, column, bottom, canvas);
     }
-    if report.unit == Unit::Read {
+    if !report.unit.is_to_last() {
         return bottom;
     }
     let floor = format!(
@@ -338,7 +336,7 @@ fn classes_legend(rows: &[Row], column: Column, top: f32, canvas: &mut dyn Canva
 
 /// What the star at a mode means.
 fn risks(report: &Report, column: Column, top: f32, canvas: &mut dyn Canvas) -> f32 {
-    if report.unit == Unit::Read || report.modes.iter().all(|mode| mode.mode.is_durable()) {
+    if !report.unit.is_to_last() || report.modes.iter().all(|mode| mode.mode.is_durable()) {
         return top;
     }
     let text = "* A loss of power may take commits back, or damage the database.";
@@ -347,7 +345,7 @@ fn risks(report: &Report, column: Column, top: f32, canvas: &mut dyn Canvas) -> 
 
 fn label_of(report: &Report) -> impl Fn(&ModeReport) -> String {
     |mode| {
-        let risky = report.unit != Unit::Read && !mode.mode.is_durable();
+        let risky = report.unit.is_to_last() && !mode.mode.is_durable();
         format!("{}{}", name(report, mode), if risky { " *" } else { "" })
     }
 }

@@ -40,15 +40,16 @@ pub fn speed(report: &Report) -> Title {
             )
         }
         None => {
-            let rate = super::count(report.modes[best].median.transactions_per_s);
-            format!("{prefix}{best_name}, {rate} {}/s", report.unit.timed())
+            let rate = report.modes[best].median.transactions_per_s * report.unit.in_rate();
+            format!("{prefix}{best_name}, {} {}", super::count(rate), report.unit.rate())
         }
         Some(other) => {
             let times = slowness(other) / slowness(best);
             let times = if times < 1.05 { String::new() } else { format!("{times:.1}× ") };
             let does = match report.unit {
                 Unit::Transaction => "commits",
-                Unit::Cycle => "is",
+                Unit::Cycle | Unit::Piece => "is",
+                Unit::Sync => "syncs",
                 Unit::Read => "reads",
             };
             format!(
@@ -63,11 +64,7 @@ pub fn speed(report: &Report) -> Title {
 pub fn longest(report: &Report) -> Title {
     let ns = |at: usize| report.modes[at].median.latency_ns.max;
     let Some((best, other)) = pair(report, |at| ns(at) as f64) else { return nothing(report) };
-    let what = match report.unit {
-        Unit::Transaction => "longest commit",
-        Unit::Cycle => "longest cycle",
-        Unit::Read => "longest read",
-    };
+    let what = format!("longest {}", report.unit.one());
     let prefix =
         connections(report, best).map_or(String::new(), |connections| format!("{connections}, "));
     let one = |at: usize| format!("{} {}", name(report, &report.modes[at]), duration(ns(at)));
