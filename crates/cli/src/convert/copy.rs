@@ -216,8 +216,9 @@ fn or_ended<T>(target: &Path, file: &Unfinished, work: impl FnOnce() -> T) -> T 
         scope.spawn(move || {
             while end.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout) {
                 if interrupt::requested() {
-                    file.remove();
                     eprintln!("oneflush: {}", ConvertError::NotMade(target.to_owned()));
+                    // The work goes on until the process ends, and may just make a file.
+                    file.remove();
                     std::process::exit(1);
                 }
             }
