@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build sqlite-lsmvbt oneflush-sqlite3 engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests aarch64 suite-subset book clean help
+.PHONY: build sqlite-lsmvbt oneflush-sqlite3 engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat files guest all-guests aarch64 suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -142,6 +142,10 @@ all-clients: build
 ## compat: what else meets a live database: stock SQLite, Litestream, backups, kill -9, full disks
 compat: build
 	@for strategy in plain eager; do SKIP_MISSING=1 compat/run --strategy $$strategy || failed=1; done; SKIP_MISSING=1 compat/run --strategy maw neighbours places backup || failed=1; exit $${failed:-0}
+
+## files: POSIX suites and real programs through `oneflush mount`, beside a plain directory (not a part of `test` yet); FILES=long: ten times more
+files: build
+	SKIP_MISSING=1 files/run
 
 ## guest: a guest with another kernel: SQLite on F2FS is recorded, strategy maw runs there, and the power of one strategy on one file system is cut
 guest: build

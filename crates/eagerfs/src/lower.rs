@@ -130,6 +130,8 @@ pub trait Lower: Send + Sync {
 
     /// `at`: directory and name. `None`: an object without a name.
     fn make(&self, at: Option<(&Self::Node, &[u8])>, made: &Made) -> io::Result<Self::Node>;
+    /// User and group of this process, to whom belongs what it makes for itself.
+    fn own(&self) -> (u32, u32);
     fn link(&self, node: &Self::Node, dir: &Self::Node, name: &[u8]) -> io::Result<()>;
     fn unlink(&self, dir: &Self::Node, name: &[u8], kind: Kind) -> io::Result<()>;
     /// Replaces what has the new name.

@@ -2,17 +2,22 @@
 
 #![cfg(feature = "mount")]
 
+#[path = "common/seen.rs"]
+mod seen;
+
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use oneflush_eagerfs::directory::{Directory, Extended};
-use oneflush_eagerfs::entry::{Entry, ObjectId, Place, ROOT, Seq};
+use oneflush_eagerfs::entry::{Entry, Form, ObjectId, Op, Piece, Place, ROOT, Seq};
 use oneflush_eagerfs::fold::fold;
 use oneflush_eagerfs::lower::{Attribute, Found, Kind, Lower, Made, Time, What};
 use oneflush_eagerfs::recovery::changed_without;
+use oneflush_eagerfs::replay::replay;
 use oneflush_testing::skip;
+use seen::as_user;
 use tempfile::TempDir;
 
 /// Of whoever runs the test.
@@ -333,4 +338,76 @@ fn what_was_changed_without_the_mount_is_noticed() {
         let wanted = fold([known.clone(), Entry::End { seq: Seq(1), at_ns }]).unwrap();
         assert_eq!(changed_without(&lower, &wanted).unwrap(), expected);
     }
+}
+
+/// git makes its objects for reading only, and writes them then. Where another user than root had
+/// mounted, that was refused, and a sync of a file that its owner may not read ended the mount.
+#[test]
+fn who_is_not_root_writes_and_syncs_his_own_whatever_the_modes_are() {
+    if !is_root() {
+        return;
+    }
+    let at = tempfile::tempdir().unwrap();
+    chown(at.path(), Some(1234), Some(1234)).unwrap();
+    fs::set_permissions(at.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(at.path().join("of root"), "secret").unwrap();
+    fs::set_permissions(at.path().join("of root"), fs::Permissions::from_mode(0o600)).unwrap();
+    as_user(1234, 1234, &[], || {
+        let lower = Directory::open(at.path(), 4).unwrap();
+        let root = lower.root();
+        for mode in [0o444, 0o200, 0o100, 0] {
+            let name = format!("{mode:o}");
+            let file = Some((&root, name.as_bytes()));
+            let file = lower.make(file, &made(What::File, mode)).unwrap();
+            lower.write(&file, 0, b"contents").unwrap();
+            lower.truncate(&file, 4).unwrap();
+            let mut bytes = [0; 9];
+            assert_eq!(lower.read(&file, 0, &mut bytes).unwrap(), 4, "{mode:o}");
+            lower.sync(&file).unwrap();
+            assert_eq!(u32::from(lower.stat(&file).unwrap().stx_mode) & 0o7777, mode);
+        }
+        let dir = lower.make(Some((&root, b"dir")), &made(What::Directory, 0o300)).unwrap();
+        lower.make(Some((&dir, b"file")), &a_file()).unwrap();
+        lower.sync(&dir).unwrap();
+        assert_eq!(lower.stat(&dir).unwrap().stx_mode & 0o7777, 0o300);
+        let another = lower.lookup(&root, b"of root").unwrap();
+        assert_eq!(errno(lower.read(&another, 0, &mut [0; 9])), Some(libc::EACCES));
+        assert_eq!(errno(lower.write(&another, 0, b"x")), Some(libc::EACCES));
+    });
+}
+
+/// Recovery once made its place for root, so that another user's mount could not be repaired. And
+/// it asked for everything below, also for what is another's.
+#[test]
+fn who_is_not_root_recovers_his_own_beside_what_is_anothers() {
+    if !is_root() {
+        return;
+    }
+    let at = tempfile::tempdir().unwrap();
+    chown(at.path(), Some(1234), Some(1234)).unwrap();
+    fs::set_permissions(at.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(at.path().join("of root")).unwrap();
+    fs::set_permissions(at.path().join("of root"), fs::Permissions::from_mode(0o700)).unwrap();
+    as_user(1234, 1234, &[], || {
+        let lower = Directory::open(at.path(), 4).unwrap();
+        let root = lower.root();
+        let made = made(What::File, 0o444);
+        let lost = lower.make(Some((&root, b"file")), &made).unwrap();
+        let identity = lower.identity(&lost).unwrap();
+        lower.unlink(&root, b"file", Kind::File).unwrap();
+        let id = ObjectId(5);
+        let op = Op::Make { id, at: Some(Place::new(ROOT, b"file")), made, identity };
+        let piece = Piece { offset: 0, form: Form::Plain, bytes: b"contents".to_vec() };
+        let wanted = fold([
+            Entry::Op { seq: Seq(1), op },
+            Entry::Data { seq: Seq(2), id, size_bytes: 8, pieces: vec![piece] },
+            Entry::End { seq: Seq(2), at_ns: 0 },
+        ]);
+        let done = replay(&lower, &wanted.unwrap(), [7; 8], &mut |_, _| Ok(())).unwrap();
+        assert_eq!((done.remade, done.bytes), (1, 8));
+    });
+    assert_eq!(fs::read(at.path().join("file")).unwrap(), b"contents");
+    let stat = fs::metadata(at.path().join("file")).unwrap();
+    assert_eq!((stat.mode() & 0o7777, stat.uid()), (0o444, 1234));
+    assert_eq!(fs::read_dir(at.path()).unwrap().count(), 2);
 }

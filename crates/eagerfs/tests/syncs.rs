@@ -235,7 +235,7 @@ fn everything_is_synced_on_request_also_what_the_kernel_has_cached() {
     oneflush_eagerfs::mount::sync(&mount.at).unwrap();
     assert!(fs::read(mount.lower.join("file")).unwrap() == vec![b's'; 200_000]);
     let error = oneflush_eagerfs::mount::sync(&mount.lower).unwrap_err().to_string();
-    assert!(error.ends_with("is no mount of oneflush"), "{error}");
+    assert!(error.contains("is no mount of oneflush"), "{error}");
     drop(file);
     mount.unmount();
 }

@@ -172,6 +172,10 @@ impl Lower for Model {
         Ok(ino)
     }
 
+    fn own(&self) -> (u32, u32) {
+        (0, 0)
+    }
+
     fn link(&self, node: &Ino, dir: &Ino, text: &[u8]) -> io::Result<()> {
         self.change(|_| Ok(Change::Linked { ino: *node, at: name(dir, text) }))
     }

@@ -19,6 +19,8 @@ const BYTES_MAX: usize = 65_536;
 pub fn set(node: &Node, attribute: &Attribute) -> io::Result<()> {
     let descriptor = node.descriptor()?;
     let path = path_of(&descriptor);
+    // An owner and a list change the mode, too.
+    let _mode = node.mode.lock();
     match attribute {
         Attribute::Mode(mode) => chmod(path, Mode::from_raw_mode(mode & 0o7777))?,
         Attribute::Owner { uid, gid } => {

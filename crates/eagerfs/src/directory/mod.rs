@@ -160,6 +160,10 @@ impl Lower for Directory {
         }
     }
 
+    fn own(&self) -> (u32, u32) {
+        (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+    }
+
     fn link(&self, node: &Node, dir: &Node, name: &[u8]) -> io::Result<()> {
         check_name(name)?;
         names::link(node, dir, name)

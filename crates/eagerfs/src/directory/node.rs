@@ -9,6 +9,9 @@
 //! - **N2** A file that is open keeps one descriptor for all who have it open.
 //! - **N3** Every other descriptor is among the lately used. It is noted there after it was opened,
 //!   and closed after it was taken out there.
+//! - **N4** Who has mounted and is not root opens his own objects whatever their modes are: a file
+//!   that was made for reading only is written by who has made it, and is synced. The kernel has
+//!   looked before what the caller may.
 //!
 //! Locks: none is taken while another of these is held, but a node's own before the registry's of
 //! nodes.
@@ -22,7 +25,8 @@ use std::sync::{Arc, Weak};
 use hashlink::LruCache;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use rustix::fs::{CWD, Mode, OFlags, Timespec, openat};
+use rustix::fs::{CWD, Mode, OFlags, Timespec, chmod, openat};
+use rustix::process::geteuid;
 
 use super::handle;
 use super::identity::{self, handle_in, kind_of};
@@ -40,6 +44,8 @@ pub struct RealNode {
     state: Mutex<State>,
     /// When its contents were changed, as who writes has said it. Held over each change of it.
     pub(super) modified: Mutex<Option<Timespec>>,
+    /// Held over each change of the mode.
+    pub(super) mode: Mutex<()>,
     shared: Weak<Shared>,
 }
 
@@ -129,8 +135,8 @@ impl Shared {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let shared = Arc::downgrade(self);
         let inode = identity.inode;
-        let (state, modified) = (Mutex::default(), Mutex::default());
-        let node = Arc::new(RealNode { identity, kind, number, state, modified, shared });
+        let (state, modified, mode) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let node = Arc::new(RealNode { identity, kind, number, state, modified, mode, shared });
         let is_same = |other: &Node| other.identity == node.identity;
         let other = {
             let mut by_inode = self.by_inode.lock();
@@ -281,19 +287,56 @@ impl RealNode {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
         let descriptor = self.descriptor()?;
-        match reopen(&descriptor, OFlags::RDWR) {
-            Ok(file) => Ok(Opened { file: Arc::new(file), may_write: true }),
-            Err(error) if writes => Err(error),
-            Err(_) => {
-                let file = reopen(&descriptor, OFlags::RDONLY)?;
-                Ok(Opened { file: Arc::new(file), may_write: false })
+        let opens = |flags| reopen_without_access(&descriptor, flags);
+        let opened = match opens(OFlags::RDWR) {
+            Err(_) if !writes => {
+                let file = opens(OFlags::RDONLY).map(Arc::new);
+                file.map(|file| Opened { file, may_write: false })
             }
+            opened => opened.map(|file| Opened { file: Arc::new(file), may_write: true }),
+        };
+        self.or_as_owner(&descriptor, opened, || {
+            Ok(Opened { file: Arc::new(opens(OFlags::RDWR)?), may_write: true })
+        })
+    }
+
+    /// N4. Nobody but its owner gets a right by it, and for a moment only.
+    fn or_as_owner<T>(
+        &self,
+        descriptor: &OwnedFd,
+        opened: io::Result<T>,
+        open: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        if !opened.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EACCES)) {
+            return opened;
         }
+        let _nobody_changes_it = self.mode.lock();
+        let stat = identity::stat(descriptor)?;
+        if stat.stx_uid != geteuid().as_raw() {
+            return opened;
+        }
+        let mode = u32::from(stat.stx_mode) & 0o7777;
+        let path = path_of(descriptor);
+        chmod(&path, Mode::from_raw_mode(mode | 0o600))?;
+        let opened = open();
+        chmod(&path, Mode::from_raw_mode(mode))?;
+        opened
     }
 
     /// The directory, opened for reading its names, or for a sync.
     pub fn open_directory(self: &Arc<Self>) -> io::Result<File> {
-        reopen(&*self.descriptor()?, OFlags::RDONLY | OFlags::DIRECTORY)
+        let descriptor = self.descriptor()?;
+        let open = || reopen(&descriptor, OFlags::RDONLY | OFlags::DIRECTORY);
+        self.or_as_owner(&descriptor, open(), open)
+    }
+}
+
+/// A sync reads what it logs. That must not set the time of access, which a program may have set.
+fn reopen_without_access(descriptor: &OwnedFd, flags: OFlags) -> io::Result<File> {
+    match reopen(descriptor, flags | OFlags::NOATIME) {
+        // Another's file.
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => reopen(descriptor, flags),
+        opened => opened,
     }
 }
 

@@ -8,6 +8,10 @@
 pub const ACCESS: &[u8] = b"system.posix_acl_access";
 pub const DEFAULT: &[u8] = b"system.posix_acl_default";
 
+pub fn is_list(name: &[u8]) -> bool {
+    name == ACCESS || name == DEFAULT
+}
+
 const VERSION: u32 = 2;
 const USER_OBJ: u16 = 0x01;
 const GROUP_OBJ: u16 = 0x04;

@@ -5,14 +5,18 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount as unmount_path};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 
 use super::error::{MountError, failed};
 use super::place::is_dead;
+
+/// A daemon that has done its work ends in a moment. If it runs in another container, its number
+/// may be another process's here.
+const ENDS_WITHIN: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// Unmounts, and returns when the daemon is done: the directory is whole without a log then.
 pub fn unmount(mountpoint: &Path) -> Result<(), MountError> {
@@ -22,8 +26,9 @@ pub fn unmount(mountpoint: &Path) -> Result<(), MountError> {
     let stats = super::stats(mountpoint)?;
     let said = |asked| stats.iter().find(|(name, _)| name == asked).map(|(_, value)| value);
     let lower = said("lower");
-    // A daemon in another container is not waited for to its very end.
+    // A daemon in another container is not waited for to its very end, nor is this process.
     let daemon = said("pid").and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+    let daemon = daemon.filter(|pid| *pid != getpid());
     let daemon = daemon.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // Who may unmount but not read the directory does not wait.
     let lower = lower.and_then(|lower| File::open(lower).ok());
@@ -37,7 +42,7 @@ pub fn unmount(mountpoint: &Path) -> Result<(), MountError> {
     }
     if let Some(daemon) = daemon {
         // Until then it has descriptors in the lower, and that cannot be unmounted.
-        let _ = poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None);
+        let _ = poll(&mut [PollFd::new(&daemon, PollFlags::IN)], Some(&ENDS_WITHIN));
     }
     Ok(())
 }

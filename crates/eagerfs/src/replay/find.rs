@@ -30,8 +30,8 @@ pub fn find<L: Lower>(
     if !missing.is_empty() {
         let mut dirs = vec![place.clone(), lower.root()];
         while let Some(dir) = dirs.pop().filter(|_| !missing.is_empty()) {
-            for name in lower.names(&dir)? {
-                let node = lower.lookup(&dir, &name)?;
+            for name in seen(lower.names(&dir))?.unwrap_or_default() {
+                let Some(node) = seen(lower.lookup(&dir, &name))? else { continue };
                 if let Some(id) = missing.remove(&lower.identity(&node)?) {
                     nodes.insert(id, node.clone());
                 }
@@ -87,4 +87,13 @@ pub fn at_place<L: Lower>(
 /// The directory that the log knows may be something else by now.
 fn is_no_name(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// `None`: it is another's, or of another file system, and nothing of the log is there.
+fn seen<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    use io::ErrorKind::{CrossesDevices, PermissionDenied};
+    match found {
+        Err(error) if matches!(error.kind(), CrossesDevices | PermissionDenied) => Ok(None),
+        found => found.map(Some),
+    }
 }

@@ -119,7 +119,8 @@ fn place_of<L: Lower>(lower: &L) -> io::Result<L::Node> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         found => return found,
     }
-    let made = Made { what: What::Directory, mode: 0o700, uid: 0, gid: 0 };
+    let (uid, gid) = lower.own();
+    let made = Made { what: What::Directory, mode: 0o700, uid, gid };
     lower.make(Some((&root, PLACE)), &made)
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use oneflush_blocklog::{Epoch, Head, Log, Storage};
+use oneflush_blocklog::{Epoch, Error, Head, Log, Storage};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::group::{Group, Request};
@@ -267,10 +267,10 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             return Ok(());
         }
         let payload = self.payload(writer.head.epoch, cut, false, &mut writer.bases);
-        let needed = self.log.record_bytes(payload.len());
-        let block_bytes = self.log.storage().block_bytes() as u64;
-        let lane_bytes = writer.head.position + needed + block_bytes;
-        if lane_bytes > self.options.lane_bytes_max && writer.head.position > 0 {
+        let lane_bytes = self.lane_bytes(&writer.head, payload.len());
+        let fits =
+            lane_bytes <= self.options.lane_bytes_max && self.make_room(writer, lane_bytes)?;
+        if !fits && writer.head.position > 0 {
             if let Some(previous) = writer.previous {
                 self.release_epoch(writer, previous)?;
             }
@@ -282,13 +282,29 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         Ok(())
     }
 
+    /// How long a lane is that has room for this record. Behind it a release fits, which is due
+    /// when the lane cannot be made longer, and then the block that the log keeps.
+    fn lane_bytes(&self, head: &Head, payload_bytes: usize) -> u64 {
+        let block_bytes = self.log.storage().block_bytes() as u64;
+        head.position + self.log.record_bytes(payload_bytes) + 2 * block_bytes
+    }
+
+    /// False: the log's file system is full. The lane stays as it is, and the other one is there.
+    fn make_room(&self, writer: &mut Writer, lane_bytes: u64) -> io::Result<bool> {
+        match self.log.grow(&writer.head, lane_bytes) {
+            Ok(head) => writer.head = head,
+            Err(Error::Io { source, .. }) if is_full(&source) => return Ok(false),
+            Err(error) => return Err(io::Error::other(error)),
+        }
+        Ok(true)
+    }
+
     fn begin_epoch(&self, writer: &mut Writer, cut: &Cut) -> io::Result<()> {
         let epoch = Epoch(writer.head.epoch.0 + 1);
         writer.bases = Bases::default();
         let payload = self.payload(epoch, cut, true, &mut writer.bases);
-        let needed = self.log.record_bytes(payload.len());
-        let block_bytes = self.log.storage().block_bytes() as u64;
-        let head = self.log.grow(&writer.head, needed + block_bytes).map_err(io::Error::other)?;
+        let lane_bytes = self.lane_bytes(&Head { position: 0, ..writer.head }, payload.len());
+        let head = self.log.grow(&writer.head, lane_bytes).map_err(io::Error::other)?;
         let begun = self.log.begin_epoch(&head, KIND_ENTRIES, &payload);
         writer.previous = Some(writer.head.epoch).filter(|epoch| epoch.0 > 0);
         writer.head = begun.map_err(io::Error::other)?;
@@ -432,4 +448,8 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let writer = self.writer.lock();
         (writer.head.position, writer.previous.is_some())
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

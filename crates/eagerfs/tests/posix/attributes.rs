@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-use rustix::fs::{UTIME_OMIT, statvfs};
+use rustix::fs::{FallocateFlags, UTIME_OMIT, copy_file_range, fallocate, statvfs};
 
 use crate::seen::as_user;
 use crate::{compare, rustix_truncate, set_times};
@@ -58,6 +58,7 @@ fn attributes_are_the_same() {
             seen.stat("file");
         }
         chown(seen.at("file"), Some(1000), Some(1000)).unwrap();
+        fs::write(seen.at("source"), "source").unwrap();
         // The group's right to execute decides about set-group-ID.
         for mode in [0o6777, 0o6767, 0o4666] {
             let set = || fs::set_permissions(seen.dir.join("file"), Permissions::from_mode(mode));
@@ -74,10 +75,41 @@ fn attributes_are_the_same() {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let mode = Permissions::from_mode(mode);
             let path = seen.at("file");
-            let done = as_user(1000, 3000, &[], || fs::set_permissions(&path, mode));
+            let done = as_user(1000, 3000, &[], || fs::set_permissions(&path, mode.clone()));
             seen.note("its owner, of another group", done);
             seen.stat("file");
+            // A write, too, but the kernel does not say that it takes bits.
+            for step in ["allocates", "copies"] {
+                fs::set_permissions(&path, mode.clone()).unwrap();
+                let done = as_user(2000, 2000, &[], || {
+                    let file = File::options().write(true).open(&path)?;
+                    match step {
+                        "allocates" => fallocate(&file, FallocateFlags::empty(), 0, 10)?,
+                        _ => {
+                            let source = File::open(path.with_file_name("source"))?;
+                            copy_file_range(&source, None, &file, None, 1).map(drop)?;
+                        }
+                    }
+                    Ok(())
+                });
+                seen.note(step, done);
+                seen.stat("file");
+            }
+            fs::set_permissions(&path, mode).unwrap();
+            chown(&path, None, Some(1001)).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o2767)).unwrap();
+            let done = as_user(1000, 1000, &[], || chown(&path, Some(1000), None));
+            seen.note("its owner keeps it", done);
+            seen.stat("file");
+            chown(&path, None, Some(1000)).unwrap();
         }
+        // A sync reads what it logs, and that is no access.
+        let file = File::options().append(true).open(seen.at("source")).unwrap();
+        (&file).write_all(b"more").unwrap();
+        set_times(&seen.at("source"), (5, 6), (7, 8)).unwrap();
+        file.sync_all().unwrap();
+        drop(file);
+        seen.note("times that were set", times(&seen.at("source")));
         let stat = statvfs(&seen.dir).unwrap();
         seen.note("file system", Ok((stat.f_namemax, stat.f_bsize, stat.f_frsize, stat.f_blocks)));
     });

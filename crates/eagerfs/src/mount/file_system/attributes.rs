@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use fuser::{FileAttr, INodeNo, TimeOrNow};
 
 use super::super::answer;
-use super::super::nodes::RealObject;
+use super::super::nodes::{RealObject, number_of};
 use super::{Caller, Served};
 use crate::lower::{Attribute, Kind, Time};
 
@@ -38,7 +38,7 @@ impl Served {
             }
         }
         if changes.uid.is_some() || changes.gid.is_some() {
-            self.change_owner(&object, changes.uid, changes.gid)?;
+            self.change_owner(caller, &object, changes.uid, changes.gid)?;
         }
         if let Some(mode) = changes.mode {
             self.tree.set(object.id, Attribute::Mode(mode & 0o7777))?;
@@ -62,6 +62,7 @@ impl Served {
     /// recovery would give them to the new owner.
     fn change_owner(
         &self,
+        caller: Caller,
         object: &RealObject,
         uid: Option<u32>,
         gid: Option<u32>,
@@ -72,16 +73,30 @@ impl Served {
         self.tree.set(object.id, Attribute::Owner { uid, gid })?;
         if before.stx_mode & 0o6000 != 0 && object.kind != Kind::Symlink {
             let after = self.tree.lower().stat(&object.node)?;
-            self.tree.set(object.id, Attribute::Mode(u32::from(after.stx_mode) & 0o7777))?;
+            let mut mode = u32::from(after.stx_mode) & 0o7777;
+            // It knows this process only, which may keep set-group-ID.
+            if object.kind != Kind::Directory && !caller.is_in(before.stx_gid) {
+                mode &= !libc::S_ISGID;
+            }
+            self.tree.set(object.id, Attribute::Mode(mode))?;
+        }
+        Ok(())
+    }
+
+    /// What takes bits from a program as a write does, though the kernel neither asks for it nor
+    /// looks at the mode again. Who may keep the bits (`CAP_FSETID`) it does not say here.
+    pub fn take_special_bits_unasked(&self, caller: Caller, object: &RealObject) -> io::Result<()> {
+        if caller.uid != 0 && self.take_special_bits(caller, object)? {
+            self.forget_attributes(number_of(object));
         }
         Ok(())
     }
 
     /// What a write takes from a program: set-user-ID, and set-group-ID where the group may execute
-    /// it or the writer is not of the group.
-    pub fn take_special_bits(&self, caller: Caller, object: &RealObject) -> io::Result<()> {
+    /// it or the writer is not of the group. Answers whether it had them.
+    pub fn take_special_bits(&self, caller: Caller, object: &RealObject) -> io::Result<bool> {
         if object.kind != Kind::File {
-            return Ok(());
+            return Ok(false);
         }
         let stat = self.tree.lower().stat(&object.node)?;
         let mode = u32::from(stat.stx_mode) & 0o7777;
@@ -90,9 +105,10 @@ impl Served {
             taken |= libc::S_ISGID;
         }
         if taken == 0 {
-            return Ok(());
+            return Ok(false);
         }
-        self.tree.set(object.id, Attribute::Mode(mode & !taken))
+        self.tree.set(object.id, Attribute::Mode(mode & !taken))?;
+        Ok(true)
     }
 }
 

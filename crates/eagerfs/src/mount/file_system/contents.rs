@@ -77,11 +77,19 @@ impl Served {
         Ok(bytes.len() as u32)
     }
 
-    pub fn allocate(&self, number: INodeNo, offset: u64, length: u64, mode: i32) -> io::Result<()> {
+    pub fn allocate(
+        &self,
+        caller: Caller,
+        number: INodeNo,
+        offset: u64,
+        length: u64,
+        mode: i32,
+    ) -> io::Result<()> {
         let object = self.nodes.get(number)?;
         if object.kind != Kind::File {
             return refused(libc::ENODEV);
         }
+        self.take_special_bits_unasked(caller, &object)?;
         let flags = FallocateFlags::from_bits_retain(mode as u32);
         let allocate = |node: &crate::directory::Node| -> io::Result<()> {
             let allocate = |file: &File| Ok(fallocate(file, flags, offset, length)?);
@@ -111,8 +119,15 @@ impl Served {
     }
 
     /// The kernel has handed over what it has cached of both.
-    pub fn copy(&self, from: (INodeNo, u64), to: (INodeNo, u64), length: u64) -> io::Result<u32> {
+    pub fn copy(
+        &self,
+        caller: Caller,
+        from: (INodeNo, u64),
+        to: (INodeNo, u64),
+        length: u64,
+    ) -> io::Result<u32> {
         let (source, target) = (self.nodes.get(from.0)?, self.nodes.get(to.0)?);
+        self.take_special_bits_unasked(caller, &target)?;
         // What was copied is told in 32 bits.
         let length = length.min(u64::from(u32::MAX >> 1));
         let Some(end) = to.1.checked_add(length) else { return refused(libc::EFBIG) };

@@ -89,8 +89,8 @@ impl Served {
         }
         let object = self.nodes.get(number)?;
         match self.tree.lower().extended(&object.node, name) {
-            // Without a list there is the mode, which says the same.
-            Err(error) if error.raw_os_error() == Some(libc::ENODATA) && name == acl::ACCESS => {}
+            // Without a list there is the mode, which says the same, and for new files the umask.
+            Err(error) if error.raw_os_error() == Some(libc::ENODATA) && acl::is_list(name) => {}
             there => drop(there?),
         }
         self.tree.set(object.id, Attribute::Extended { name: name.to_vec(), value: None })

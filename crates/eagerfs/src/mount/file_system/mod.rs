@@ -420,7 +420,7 @@ impl Filesystem for FileSystem {
 
     fn fallocate(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         _handle: FileHandle,
         offset: u64,
@@ -428,7 +428,7 @@ impl Filesystem for FileSystem {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        answer_empty(reply, self.0.allocate(number, offset, length, mode));
+        answer_empty(reply, self.0.allocate(request.into(), number, offset, length, mode));
     }
 
     fn lseek(
@@ -458,7 +458,7 @@ impl Filesystem for FileSystem {
 
     fn copy_file_range(
         &self,
-        _request: &Request,
+        request: &Request,
         from: INodeNo,
         _from_handle: FileHandle,
         from_offset: u64,
@@ -469,6 +469,7 @@ impl Filesystem for FileSystem {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        answer_written(reply, self.0.copy((from, from_offset), (to, to_offset), length));
+        let (from, to) = ((from, from_offset), (to, to_offset));
+        answer_written(reply, self.0.copy(request.into(), from, to, length));
     }
 }

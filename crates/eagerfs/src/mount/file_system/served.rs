@@ -83,6 +83,14 @@ impl Served {
         }
     }
 
+    /// Has the kernel ask for the attributes when it needs them next. It waits for nothing.
+    pub(super) fn forget_attributes(&self, number: INodeNo) {
+        if let Some(notifier) = self.notifier.get() {
+            // As above. A negative offset: the pages stay.
+            let _ = notifier.inval_inode(number, -1, 0);
+        }
+    }
+
     pub fn attributes(&self, object: &RealObject) -> io::Result<FileAttr> {
         let stat = self.tree.lower().stat(&object.node)?;
         // Of the root the kernel knows another number than programs do.
