@@ -95,8 +95,9 @@ def main():
         if found := differences(left[place.control], left[place.at]):
             told.fail("what is checked out, plain and mounted:\n" + "\n".join(found))
         syncs = place.stats()["syncs"]
-    told.ok(f"{told.times(COMMITS)} commits with branches, merges, a rebase, gc, repack, clones, a push{', a clone of the project' if len(acts) > 1 else ''}: "
-            f"the same hashes as in a plain directory, {syncs} syncs")
+    clones = ", a clone of the project" if len(acts) > 1 else ""
+    told.ok(f"{told.times(COMMITS)} commits with branches, merges, a rebase, gc, repack, clones, a push{clones}: the same hashes as in a plain "
+            f"directory, {syncs} syncs")
 
 
 main()
