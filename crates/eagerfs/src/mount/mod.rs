@@ -57,6 +57,11 @@ pub struct Options {
     pub allow_other: bool,
     /// The mount point may have something in it, which is hidden then.
     pub may_hide: bool,
+    /// Set-user-ID and set-group-ID have no effect. What the lower's mount forbids stays forbidden
+    /// in any case, and who is not root has neither these nor devices.
+    pub nosuid: bool,
+    pub nodev: bool,
+    pub noexec: bool,
     /// How many requests are answered at a time. Each sync takes one until it is durable.
     pub threads: usize,
 }
@@ -72,6 +77,9 @@ impl Options {
             isets: Isets::All,
             allow_other: false,
             may_hide: false,
+            nosuid: false,
+            nodev: false,
+            noexec: false,
             threads: 24,
         }
     }

@@ -138,16 +138,17 @@ fn config(options: &Options) -> Config {
         MountOption::CUSTOM("subtype=oneflush".to_owned()),
         MountOption::DefaultPermissions,
     ];
-    // What the lower's mount forbids stays forbidden. Only root may allow the others.
+    // What the lower's mount forbids stays forbidden. Only root may allow the others. The library
+    // forbids set-user-ID and devices where it is not told otherwise.
     let flags = statvfs(&options.lower).map_or(StatVfsMountFlags::empty(), |stat| stat.f_flag);
     let is_root = geteuid().is_root();
-    if is_root && !flags.contains(StatVfsMountFlags::NOSUID) {
+    if is_root && !options.nosuid && !flags.contains(StatVfsMountFlags::NOSUID) {
         config.mount_options.push(MountOption::Suid);
     }
-    if is_root && !flags.contains(StatVfsMountFlags::NODEV) {
+    if is_root && !options.nodev && !flags.contains(StatVfsMountFlags::NODEV) {
         config.mount_options.push(MountOption::Dev);
     }
-    if flags.contains(StatVfsMountFlags::NOEXEC) {
+    if options.noexec || flags.contains(StatVfsMountFlags::NOEXEC) {
         config.mount_options.push(MountOption::NoExec);
     }
     config
