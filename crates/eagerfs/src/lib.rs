@@ -8,6 +8,7 @@
 //! |---|---|
 //! | what is asked of the directory below | `lower.rs` |
 //! | what a record holds | `entry.rs` |
+//! | how entries become records | `records.rs` |
 //! | how bytes are packed | `pack.rs` (P1 to P3) |
 //! | operations, syncs, epochs | `tree/` (invariants T1 to T8 at its head) |
 //! | what the log wants the lower to have | `fold.rs` (F1 to F4) |
@@ -24,10 +25,12 @@ pub mod directory;
 pub mod entry;
 pub mod fold;
 pub mod lower;
+pub mod mark;
 #[cfg(feature = "mount")]
 pub mod mount;
 pub mod mutant;
 pub mod pack;
+pub mod records;
 pub mod recovery;
 pub mod replay;
 pub mod tree;

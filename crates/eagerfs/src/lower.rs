@@ -7,6 +7,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::mark::Mark;
+
 /// Tells an object of the lower from every other, over a loss of power.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Identity {
@@ -95,10 +97,6 @@ pub struct Look {
     /// Names that it has. A directory has one, or none.
     pub names: u64,
 }
-
-/// Which log, and how much of it the lower has seen: the first eight bytes of the log's UUID, and a
-/// number, its largest digit first.
-pub type Mark = [u8; 16];
 
 /// An answer to [`Lower::find`].
 pub enum Found<N> {

@@ -2,14 +2,14 @@
 
 use std::io;
 
-use oneflush_blocklog::{Epoch, Head, Log, Storage, Uuid};
+use oneflush_blocklog::{Epoch, Head, Log, Storage};
 
 use crate::entry::{self, Entry, NoEntry, Seq};
 use crate::fold::{FoldError, Wanted, fold};
-use crate::lower::{Found, Lower};
+use crate::lower::{Found, Identity, Lower};
 use crate::pack::Bases;
+use crate::records;
 use crate::replay::{Recovered, replay};
-use crate::tree::KIND_ENTRIES;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecoveryError {
@@ -23,22 +23,15 @@ pub enum RecoveryError {
     Lower(#[source] io::Error),
 }
 
-/// What marks in the lower name a log by.
-pub fn first_of(uuid: Uuid) -> [u8; 8] {
-    std::array::from_fn(|at| uuid.0[at])
-}
-
 /// What the log holds. `None`: it has no record.
-pub fn read<S: Storage>(
-    log: &Log<S>,
-) -> Result<Option<(Wanted, oneflush_blocklog::Head)>, RecoveryError> {
+pub fn read<S: Storage>(log: &Log<S>) -> Result<Option<(Wanted, Head)>, RecoveryError> {
     let mut found: Vec<Entry> = Vec::new();
     let (mut bases, mut of) = (Bases::default(), Epoch(0));
     let head = log.scan_epochs(|epoch, kind, _, payload| {
         if std::mem::replace(&mut of, epoch) != epoch {
             bases = Bases::default();
         }
-        if kind == KIND_ENTRIES {
+        if kind == records::KIND {
             for entry in entry::entries(payload) {
                 let mut entry = entry?;
                 if let Entry::Data { id, pieces, .. } = &mut entry {
@@ -75,30 +68,25 @@ pub fn changed_without<L: Lower>(lower: &L, wanted: &Wanted) -> io::Result<Optio
     Ok(None)
 }
 
-/// Brings the lower to what the log holds, durably. The log may be retired then. It may be done
-/// again, also after it was interrupted. `now_ns`: nanoseconds since 1970.
+/// Brings the lower to what [`read`] has found in the log, durably. The log may be retired then. It
+/// may be done again, also after it was interrupted. `now_ns`: nanoseconds since 1970.
 pub fn recover<L: Lower, S: Storage>(
     lower: &L,
     log: &Log<S>,
+    (wanted, head): (Wanted, Head),
     now_ns: u64,
 ) -> Result<Recovered, RecoveryError> {
-    let Some((wanted, mut head)) = read(log)? else { return Ok(Recovered::default()) };
-    // A recovery that is interrupted changes the lower later than the log's last word.
-    let mut word = Vec::new();
-    entry::put(&mut word, &Entry::End { seq: Seq(0), at_ns: now_ns });
-    let lane_bytes = |head: &Head, payload: &[u8]| {
-        let block_bytes = log.storage().block_bytes() as u64;
-        head.position + log.record_bytes(payload.len()) + block_bytes
-    };
-    head = log.grow(&head, lane_bytes(&head, &word))?;
-    head = log.append(&head, KIND_ENTRIES, &word)?;
-    let mut remade = |id, identity: &crate::lower::Identity| {
+    let append = |head: &Head, entry: &Entry| {
         let mut payload = Vec::new();
-        entry::put(&mut payload, &Entry::Remade { id, identity: identity.clone() });
-        let lane_bytes = lane_bytes(&head, &payload);
-        let grown = log.grow(&head, lane_bytes).map_err(io::Error::other)?;
-        head = log.append(&grown, KIND_ENTRIES, &payload).map_err(io::Error::other)?;
+        entry::put(&mut payload, entry);
+        records::append(log, head, &payload)
+    };
+    // A recovery that is interrupted changes the lower later than the log's last word.
+    let mut head = append(&head, &Entry::End { seq: Seq(0), at_ns: now_ns })?;
+    let mut remade = |id, identity: &Identity| {
+        let entry = Entry::Remade { id, identity: identity.clone() };
+        head = append(&head, &entry).map_err(io::Error::other)?;
         Ok(())
     };
-    replay(lower, &wanted, first_of(log.uuid()), &mut remade).map_err(RecoveryError::Lower)
+    replay(lower, &wanted, log.uuid(), &mut remade).map_err(RecoveryError::Lower)
 }

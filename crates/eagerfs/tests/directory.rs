@@ -403,7 +403,9 @@ fn who_is_not_root_recovers_his_own_beside_what_is_anothers() {
             Entry::Data { seq: Seq(2), id, size_bytes: 8, pieces: vec![piece] },
             Entry::End { seq: Seq(2), at_ns: 0 },
         ]);
-        let done = replay(&lower, &wanted.unwrap(), [7; 8], &mut |_, _| Ok(())).unwrap();
+        let done =
+            replay(&lower, &wanted.unwrap(), oneflush_blocklog::Uuid([7; 16]), &mut |_, _| Ok(()))
+                .unwrap();
         assert_eq!((done.remade, done.bytes), (1, 8));
     });
     assert_eq!(fs::read(at.path().join("file")).unwrap(), b"contents");

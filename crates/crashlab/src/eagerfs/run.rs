@@ -470,7 +470,11 @@ impl Script<'_> {
             Ok(log) => log,
             Err(error) => return fail(self, format!("the log cannot be opened: {error}")),
         };
-        if let Err(error) = recovery::recover(&model, &log, 0) {
+        let recovered = recovery::read(&log).and_then(|found| match found {
+            Some(found) => recovery::recover(&model, &log, found, 0).map(drop),
+            None => Ok(()),
+        });
+        if let Err(error) = recovered {
             return fail(self, format!("recovery failed: {error}"));
         }
         let image = model.image();

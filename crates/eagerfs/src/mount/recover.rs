@@ -75,7 +75,7 @@ pub fn recover(place: &Place, lower: &Directory, over_changes: bool) -> Result<B
         RecoveryError::Log(source) => place.log_error(source),
         other => failed_here(other),
     })?;
-    let Some((wanted, _)) = read else { return Ok(Before::Nothing) };
+    let Some((wanted, head)) = read else { return Ok(Before::Nothing) };
     let here = begin(lower)?;
     let there = wanted.begin.clone().ok_or_else(|| {
         let source = Error::BadGroup { what: "no record says which directory it is of" };
@@ -95,7 +95,8 @@ pub fn recover(place: &Place, lower: &Directory, over_changes: bool) -> Result<B
             return Err(MountError::Changed { lower: place.lower.clone(), name });
         }
     }
-    recovery::recover(lower, &log, now_ns()).map(Before::Replayed).map_err(failed_here)
+    let recovered = recovery::recover(lower, &log, (wanted, head), now_ns());
+    recovered.map(Before::Replayed).map_err(failed_here)
 }
 
 fn open(place: &Place) -> Result<Log<DirectFile>, MountError> {

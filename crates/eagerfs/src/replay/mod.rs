@@ -29,11 +29,13 @@ mod names;
 use std::collections::BTreeMap;
 use std::io;
 
+use oneflush_blocklog::Uuid;
 use rustc_hash::FxHashMap;
 
 use crate::entry::{ObjectId, Seq};
 use crate::fold::Wanted;
-use crate::lower::{Identity, Kind, Lower, Made, Mark, What};
+use crate::lower::{Identity, Kind, Lower, Made, What};
+use crate::mark;
 
 /// The place for recovery, in the directory that is mounted. Nobody sees it there while it is.
 pub const PLACE: &[u8] = b".oneflush-recovery";
@@ -69,11 +71,11 @@ struct Replay<'a, L: Lower> {
     done: Recovered,
 }
 
-/// Brings the lower to what is wanted. `log`: the first bytes of the log's UUID.
+/// Brings the lower to what is wanted. `log`: whose marks count.
 pub fn replay<L: Lower>(
     lower: &L,
     wanted: &Wanted,
-    log: [u8; 8],
+    log: Uuid,
     remade: &mut Remade<'_>,
 ) -> io::Result<Recovered> {
     let place = place_of(lower)?;
@@ -96,21 +98,11 @@ pub fn replay<L: Lower>(
 }
 
 /// R8.
-fn is_later<L: Lower>(lower: &L, wanted: &Wanted, log: [u8; 8]) -> io::Result<bool> {
+fn is_later<L: Lower>(lower: &L, wanted: &Wanted, log: Uuid) -> io::Result<bool> {
     if !lower.keeps_order() || wanted.end == Seq(0) {
         return Ok(false);
     }
-    let mark = lower.mark()?.filter(|mark| mark[..8] == log);
-    Ok(mark.is_some_and(|mark| mark >= mark_of(log, wanted.end)))
-}
-
-/// The mark that says: the lower has seen everything up to this operation.
-pub fn mark_of(log: [u8; 8], seq: Seq) -> Mark {
-    let mut mark = [0; 16];
-    mark[..8].copy_from_slice(&log);
-    // The largest digit comes first, so that marks of one log compare as their numbers.
-    mark[8..].copy_from_slice(&seq.0.to_be_bytes());
-    mark
+    Ok(lower.mark()?.is_some_and(|mark| mark::reaches(&mark, log, wanted.end)))
 }
 
 fn place_of<L: Lower>(lower: &L) -> io::Result<L::Node> {

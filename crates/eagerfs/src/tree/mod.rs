@@ -49,12 +49,11 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{Begin, ObjectId, Place, ROOT};
-use crate::lower::{Identity, Lower};
+use crate::lower::{Identity, Kind, Lower};
 use group::Group;
 pub use object::Object;
 pub use pending::Isets;
 use pending::Pending;
-pub use writer::KIND_ENTRIES;
 use writer::Writer;
 
 #[derive(Clone, Copy, Debug)]
@@ -107,28 +106,29 @@ struct Objects<N> {
 }
 
 impl<N> Objects<N> {
+    /// Gives an object the next number.
     fn add(
         &mut self,
         node: N,
         identity: Identity,
-        kind: crate::lower::Kind,
+        kind: Kind,
         at: Option<Place>,
     ) -> Arc<Object<N>> {
         self.last.0 += 1;
-        self.insert(self.last, node, identity, kind, at)
+        self.insert(Object::new(self.last, node, identity, kind, at))
     }
 
-    fn insert(
-        &mut self,
-        id: ObjectId,
-        node: N,
-        identity: Identity,
-        kind: crate::lower::Kind,
-        at: Option<Place>,
-    ) -> Arc<Object<N>> {
-        let object = Arc::new(Object::new(id, node, identity.clone(), kind, at));
-        self.by_id.insert(id, Arc::clone(&object));
-        self.by_identity.insert(identity, id);
+    /// An object that is known, and has this name.
+    fn named(&self, identity: &Identity, at: &Place) -> Option<Arc<Object<N>>> {
+        let object = self.by_id.get(self.by_identity.get(identity)?)?;
+        object.state.lock().at.insert(at.clone());
+        Some(Arc::clone(object))
+    }
+
+    fn insert(&mut self, object: Object<N>) -> Arc<Object<N>> {
+        let object = Arc::new(object);
+        self.by_id.insert(object.id, Arc::clone(&object));
+        self.by_identity.insert(object.identity.clone(), object.id);
         object
     }
 }
@@ -136,10 +136,6 @@ impl<N> Objects<N> {
 impl<L: Lower, S: Storage> Tree<L, S> {
     pub fn lower(&self) -> &L {
         &self.lower
-    }
-
-    pub fn log(&self) -> &Log<S> {
-        &self.log
     }
 
     /// An object that was looked up or made.
@@ -152,19 +148,12 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let at = Place::new(dir, name);
         let node = self.lower.lookup(&self.object(dir)?.node, name)?;
         let identity = self.lower.identity(&node)?;
-        {
-            let objects = self.objects.read();
-            if let Some(id) = objects.by_identity.get(&identity) {
-                let object = Arc::clone(&objects.by_id[id]);
-                object.state.lock().at.insert(at);
-                return Ok(object);
-            }
+        if let Some(object) = self.objects.read().named(&identity, &at) {
+            return Ok(object);
         }
         let kind = self.lower.look(&node)?.kind;
         let mut objects = self.objects.write();
-        if let Some(id) = objects.by_identity.get(&identity) {
-            let object = Arc::clone(&objects.by_id[id]);
-            object.state.lock().at.insert(at);
+        if let Some(object) = objects.named(&identity, &at) {
             return Ok(object);
         }
         Ok(objects.add(node, identity, kind, Some(at)))
@@ -196,6 +185,6 @@ fn root_objects<L: Lower>(lower: &L) -> io::Result<Objects<L::Node>> {
     let identity = lower.identity(&root)?;
     let mut objects =
         Objects { by_id: FxHashMap::default(), by_identity: FxHashMap::default(), last: ROOT };
-    objects.insert(ROOT, root, identity, crate::lower::Kind::Directory, None);
+    objects.insert(Object::new(ROOT, root, identity, Kind::Directory, None));
     Ok(objects)
 }

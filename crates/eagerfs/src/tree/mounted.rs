@@ -13,12 +13,6 @@ use crate::entry::{ObjectId, Op, ROOT};
 use crate::lower::Lower;
 
 impl<L: Lower, S: Storage> Tree<L, S> {
-    /// True if operations wait for a record.
-    pub fn has_pending(&self) -> bool {
-        let order = self.order.lock();
-        !order.ops.is_empty() || !order.joins.is_empty()
-    }
-
     /// Has the lower change these bytes of a file by itself: they count as written. `resizes`: the
     /// file's size may change.
     pub fn change<T>(
@@ -37,23 +31,27 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         change(&object.node)
     }
 
-    /// Has the lower do with a file what no record can say (T4).
+    /// Has the lower do with a file what no record can say. The log has nothing of the file then,
+    /// and its next sync is the lower's (T4).
     pub fn change_beyond_log<T>(
         &self,
         id: ObjectId,
         change: impl FnOnce(&L::Node) -> io::Result<T>,
     ) -> io::Result<T> {
+        self.sound()?;
         let object = self.object(id)?;
         self.is_touched.store(true, Ordering::Release);
         loop {
-            self.leave_log(id)?;
-            let mut state = object.state.lock();
-            // Between the two another's record may have taken its bytes.
-            if state.live.is_none() {
+            {
+                let mut state = object.state.lock();
+                // From now on no record takes bytes of it.
                 state.is_beyond_log = true;
                 state.changes += 1;
-                return change(&object.node);
+                if state.live.is_none() {
+                    return change(&object.node);
+                }
             }
+            self.settle(&object, true)?;
         }
     }
 
@@ -70,10 +68,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         if has_names || !state.at.is_empty() {
             return false;
         }
-        state.dirty.clear();
-        state.is_resized = false;
-        state.is_beyond_log = false;
-        state.was_emptied = false;
+        state.wait_for_nothing();
         state.joins_when_named = false;
         order.joins.remove(&id);
         true

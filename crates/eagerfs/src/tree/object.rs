@@ -52,6 +52,11 @@ impl<N> Object<N> {
         let state = State { at: at.into_iter().collect(), ..State::default() };
         Object { id, node, identity, kind, state: Mutex::new(state) }
     }
+
+    /// Bytes of it wait for a sync.
+    pub fn has_unsynced(&self) -> bool {
+        self.kind == Kind::File && !self.state.lock().is_clean()
+    }
 }
 
 impl State {
@@ -72,13 +77,12 @@ impl State {
         }
     }
 
-    /// The lower has all of it durably, and the log nothing of it.
-    pub fn is_durable(&mut self) {
+    /// Nothing of its contents waits for a sync any more.
+    pub fn wait_for_nothing(&mut self) {
         self.dirty.clear();
         self.is_resized = false;
         self.is_beyond_log = false;
         self.was_emptied = false;
-        self.is_new = false;
     }
 
     /// The file was cut, or made longer.
@@ -96,10 +100,7 @@ impl State {
 
     /// A sync of the lower begins: it has all that is dirty now.
     pub fn begin_settling(&mut self) {
-        self.dirty.clear();
-        self.is_resized = false;
-        self.is_beyond_log = false;
-        self.was_emptied = false;
+        self.wait_for_nothing();
         self.settling += 1;
     }
 }

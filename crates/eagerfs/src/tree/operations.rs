@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use oneflush_blocklog::Storage;
-
 use parking_lot::MutexGuard;
 
 use super::group::Request;
@@ -13,9 +12,8 @@ use super::pending::Pending;
 use super::{Counts, Object, Tree};
 use crate::entry::{ObjectId, Op, Place};
 use crate::lower::{Attribute, Kind, Lower, Made};
+use crate::mark::mark_of;
 use crate::mutant::{self, Mutant};
-use crate::recovery::first_of;
-use crate::replay::mark_of;
 
 impl<L: Lower, S: Storage> Tree<L, S> {
     /// T9: before the first change behind a record the lower is marked with the record's number.
@@ -23,10 +21,16 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         self.is_touched.store(true, Ordering::Release);
         let mut order = self.order.lock();
         if order.marked < order.cut && self.lower.keeps_order() {
-            self.lower.set_mark(Some(&mark_of(first_of(self.log.uuid()), order.cut)))?;
+            self.lower.set_mark(Some(&mark_of(self.log.uuid(), order.cut)))?;
             order.marked = order.cut;
         }
         Ok(order)
+    }
+
+    /// The lower has done it.
+    fn number(&self, order: &mut Pending, op: Op) {
+        order.push(op);
+        Counts::add(&self.counts.operations, 1);
     }
 
     /// `at`: `None` for a file without a name.
@@ -47,8 +51,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             objects.add(node, identity.clone(), made.what.kind(), at.clone())
         };
         object.state.lock().is_new = true;
-        order.push(Op::Make { id: object.id, at, made: made.clone(), identity });
-        Counts::add(&self.counts.operations, 1);
+        self.number(&mut order, Op::Make { id: object.id, at, made: made.clone(), identity });
         Ok(object)
     }
 
@@ -63,8 +66,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         if std::mem::take(&mut state.joins_when_named) {
             order.joins.insert(id);
         }
-        order.push(Op::Link { id, at });
-        Counts::add(&self.counts.operations, 1);
+        self.number(&mut order, Op::Link { id, at });
         Ok(())
     }
 
@@ -82,8 +84,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         self.lower.unlink(&parent.node, name, object.kind)?;
         let at = Place::new(dir, name);
         object.state.lock().at.remove(&at);
-        order.push(Op::Unlink { id: object.id, at });
-        Counts::add(&self.counts.operations, 1);
+        self.number(&mut order, Op::Unlink { id: object.id, at });
         Ok(())
     }
 
@@ -95,8 +96,11 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     ) -> io::Result<()> {
         self.sound()?;
         let (from_dir, to_dir) = (self.object(from.0)?, self.object(to.0)?);
-        if may_replace && self.lookup(to.0, to.1).is_ok() {
-            self.log_contents(&self.lookup(from.0, from.1)?)?;
+        if may_replace {
+            let moved = self.lookup(from.0, from.1)?;
+            if moved.has_unsynced() && self.lookup(to.0, to.1).is_ok() {
+                self.log_contents(&moved)?;
+            }
         }
         let mut order = self.begin_change()?;
         let object = self.lookup(from.0, from.1)?;
@@ -121,8 +125,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         state.at.remove(&from);
         state.at.insert(to.clone());
         let replaced = replaced.map(|replaced| replaced.id);
-        order.push(Op::Rename { id: object.id, from, to, replaced });
-        Counts::add(&self.counts.operations, 1);
+        self.number(&mut order, Op::Rename { id: object.id, from, to, replaced });
         Ok(())
     }
 
@@ -144,15 +147,13 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             state.at.remove(lost);
             state.at.insert(gained.clone());
         }
-        order.push(Op::Exchange { one: first.id, one_at, other: second.id, other_at });
-        Counts::add(&self.counts.operations, 1);
+        self.number(&mut order, Op::Exchange { one: first.id, one_at, other: second.id, other_at });
         Ok(())
     }
 
     /// T7: the bytes of a file are durable before it takes another's name.
     fn log_contents(&self, object: &Arc<Object<L::Node>>) -> io::Result<()> {
-        let is_clean = object.kind != Kind::File || object.state.lock().is_clean();
-        if is_clean || mutant::is(Mutant::NameBeforeContents) {
+        if !object.has_unsynced() || mutant::is(Mutant::NameBeforeContents) {
             return Ok(());
         }
         self.sync(object.id)
@@ -163,8 +164,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let object = self.object(id)?;
         let mut order = self.begin_change()?;
         self.lower.set(&object.node, &attribute)?;
-        order.push(Op::Set { id, attribute });
-        Counts::add(&self.counts.operations, 1);
+        self.number(&mut order, Op::Set { id, attribute });
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
                 self.lower.truncate(&object.node, size_bytes)?;
                 state.cut(size_bytes);
                 if size_bytes < there {
-                    order.push(Op::Shrink { id, size_bytes });
+                    self.number(&mut order, Op::Shrink { id, size_bytes });
                 }
                 return Ok(());
             }
@@ -201,20 +201,6 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let mut state = object.state.lock();
         state.write(offset..end);
         self.lower.write(&object.node, offset, bytes)
-    }
-
-    /// Before anything is done to a file that no record can say: the log has nothing of the file
-    /// then, and its next sync is the lower's (T4).
-    pub fn leave_log(&self, id: ObjectId) -> io::Result<()> {
-        self.sound()?;
-        let object = self.object(id)?;
-        let is_logged = {
-            let mut state = object.state.lock();
-            state.is_beyond_log = true;
-            state.changes += 1;
-            state.live.is_some()
-        };
-        if is_logged { self.settle(&object, true) } else { Ok(()) }
     }
 
     /// The last descriptor of a file is closed. If the file was emptied and written anew, the next

@@ -9,15 +9,14 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::group::{Group, Request};
 use super::mounted::named_by;
+use super::object::State;
 use super::pending::{Isets, Pending};
 use super::{Counts, Object, Options, Tree, root_objects};
 use crate::entry::{self, Begin, Entry, Form, ObjectId, Op, Piece, Place, Seq};
 use crate::lower::{Identity, Kind, Lower};
 use crate::mutant::{self, Mutant};
 use crate::pack::Bases;
-
-/// The kind of a record with entries.
-pub const KIND_ENTRIES: u8 = 17;
+use crate::records;
 
 /// Where the log is.
 #[derive(Debug)]
@@ -35,7 +34,8 @@ impl Writer {
     }
 }
 
-/// What goes into a record, and is the same in whatever epoch.
+/// What goes into a record.
+#[derive(Default)]
 struct Cut {
     ops: Vec<(Seq, Op)>,
     data: Vec<Data>,
@@ -44,19 +44,36 @@ struct Cut {
     end: Seq,
     /// It is written also if there is nothing in it.
     is_beat: bool,
-    /// Who is named, and how each is introduced where it was not.
-    named: BTreeMap<ObjectId, Introduction>,
+    /// How those are introduced whom the epoch does not know. `None`: by their making.
+    strangers: BTreeMap<ObjectId, Option<Introduction>>,
 }
 
-/// What is synced of a file: its size, and bytes.
-type Data = (Seq, ObjectId, u64, Vec<Piece>);
+/// What is synced of a file.
+struct Data {
+    seq: Seq,
+    id: ObjectId,
+    size_bytes: u64,
+    pieces: Vec<Piece>,
+}
 
 struct Introduction {
     identity: Identity,
     kind: Kind,
     at: Vec<Place>,
     others: u64,
-    known: Option<Epoch>,
+}
+
+impl Cut {
+    fn is_empty(&self) -> bool {
+        self.ops.is_empty() && self.data.is_empty() && self.settled.is_empty() && !self.is_beat
+    }
+
+    /// Whom it names.
+    fn named(&self) -> BTreeSet<ObjectId> {
+        let of_ops = self.ops.iter().flat_map(|(_, op)| named_by(op));
+        let of_data = self.data.iter().map(|data| data.id);
+        of_ops.chain(of_data).chain(self.settled.iter().map(|(id, _)| *id)).collect()
+    }
 }
 
 impl<L: Lower, S: Storage> Tree<L, S> {
@@ -82,18 +99,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             is_touched: false.into(),
             counts: super::Counts::default(),
         };
-        {
-            let mut writer = tree.writer.lock();
-            let nothing = Cut {
-                ops: Vec::new(),
-                data: Vec::new(),
-                settled: Vec::new(),
-                named: BTreeMap::new(),
-                end: Seq(0),
-                is_beat: false,
-            };
-            tree.begin_epoch(&mut writer, &nothing)?;
-        }
+        tree.begin_epoch(&mut tree.writer.lock(), Cut::default())?;
         Ok(tree)
     }
 
@@ -102,7 +108,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let mut writer = self.writer.lock();
         let written = self.sound().and_then(|()| {
             // What was taken and is not written is lost to later records.
-            self.or_poison(self.cut(&writer, requests).and_then(|cut| self.put(&mut writer, &cut)))
+            self.or_poison(self.cut(&writer, requests).and_then(|cut| self.put(&mut writer, cut)))
         });
         requests
             .iter()
@@ -184,15 +190,6 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         for object in files {
             data.extend(self.take_bytes(writer, object, seq)?);
         }
-        let mut named = BTreeMap::new();
-        for (_, op) in &ops {
-            op.objects().try_for_each(|id| self.introduce(id, &mut named))?;
-            op.places().try_for_each(|at| self.introduce(at.dir, &mut named))?;
-        }
-        for object in files {
-            self.introduce(object.id, &mut named)?;
-        }
-        settled.iter().try_for_each(|(id, _)| self.introduce(*id, &mut named))?;
         for (id, seq) in &settled {
             let object = self.object(*id)?;
             let mut state = object.state.lock();
@@ -201,7 +198,10 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             }
         }
         let is_beat = requests.contains(&Request::Beat);
-        Ok(Cut { ops, data, settled, named, end, is_beat })
+        let strangers = BTreeMap::new();
+        let mut cut = Cut { ops, data, settled, end, is_beat, strangers };
+        self.introduce(&mut cut, writer.head.epoch)?;
+        Ok(cut)
     }
 
     /// The dirty bytes of a file, if it has any.
@@ -233,60 +233,57 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         // From now on the file may not be cut without a record (T4), also while this one is
         // written.
         state.live = state.live.max(Some(writer.head.epoch));
-        Ok(Some((seq, object.id, size_bytes, pieces)))
+        Ok(Some(Data { seq, id: object.id, size_bytes, pieces }))
     }
 
-    /// An object is introduced with the directories of its name.
-    fn introduce(
-        &self,
-        id: ObjectId,
-        named: &mut BTreeMap<ObjectId, Introduction>,
-    ) -> io::Result<()> {
-        let mut dirs = vec![id];
-        while let Some(id) = dirs.pop() {
-            if named.contains_key(&id) {
+    /// Introduces those whom the epoch does not know, with the directories of their names. `order` is
+    /// held, so that their names are those behind the cut's operations.
+    fn introduce(&self, cut: &mut Cut, epoch: Epoch) -> io::Result<()> {
+        let made = cut.ops.iter().filter_map(|(_, op)| match op {
+            Op::Make { id, .. } => Some((*id, None)),
+            _ => None,
+        });
+        cut.strangers = made.collect();
+        let mut next: Vec<ObjectId> = cut.named().into_iter().collect();
+        while let Some(id) = next.pop() {
+            if cut.strangers.contains_key(&id) {
                 continue;
             }
             let object = self.object(id)?;
             let state = object.state.lock();
+            // Who is known was introduced with his directories, and who has moved since names the
+            // new one by that.
+            if state.known == Some(epoch) {
+                continue;
+            }
             let at: Vec<Place> = state.at.iter().cloned().collect();
             // What has no name is not asked: it may be gone.
             let names = if at.is_empty() { 0 } else { self.lower.look(&object.node)?.names };
             let others = names.saturating_sub(at.len() as u64);
+            next.extend(at.iter().map(|at| at.dir));
             let identity = object.identity.clone();
-            let (kind, known) = (object.kind, state.known);
-            dirs.extend(at.iter().map(|at| at.dir));
-            named.insert(id, Introduction { identity, kind, at, others, known });
+            let introduction = Introduction { identity, kind: object.kind, at, others };
+            cut.strangers.insert(id, Some(introduction));
         }
         Ok(())
     }
 
-    fn put(&self, writer: &mut Writer, cut: &Cut) -> io::Result<()> {
-        let is_empty = cut.ops.is_empty() && cut.data.is_empty() && cut.settled.is_empty();
-        if is_empty && !cut.is_beat {
+    fn put(&self, writer: &mut Writer, cut: Cut) -> io::Result<()> {
+        if cut.is_empty() {
             return Ok(());
         }
-        let payload = self.payload(writer.head.epoch, cut, false, &mut writer.bases);
-        let lane_bytes = self.lane_bytes(&writer.head, payload.len());
-        let fits =
-            lane_bytes <= self.options.lane_bytes_max && self.make_room(writer, lane_bytes)?;
-        if !fits && writer.head.position > 0 {
+        let payload = self.payload(&cut, false, &mut writer.bases);
+        let lane_bytes = records::lane_bytes(&self.log, &writer.head, &payload);
+        if lane_bytes > self.options.lane_bytes_max || !self.make_room(writer, lane_bytes)? {
             if let Some(previous) = writer.previous {
                 self.release_epoch(writer, previous)?;
             }
             return self.begin_epoch(writer, cut);
         }
-        let head = self.log.grow(&writer.head, lane_bytes).map_err(io::Error::other)?;
-        writer.head = self.log.append(&head, KIND_ENTRIES, &payload).map_err(io::Error::other)?;
-        self.note(writer.head.epoch, cut, payload.len());
+        let written = records::append(&self.log, &writer.head, &payload);
+        writer.head = written.map_err(io::Error::other)?;
+        self.note(writer.head.epoch, &cut, payload.len());
         Ok(())
-    }
-
-    /// How long a lane is that has room for this record. Behind it a release fits, which is due
-    /// when the lane cannot be made longer, and then the block that the log keeps.
-    fn lane_bytes(&self, head: &Head, payload_bytes: usize) -> u64 {
-        let block_bytes = self.log.storage().block_bytes() as u64;
-        head.position + self.log.record_bytes(payload_bytes) + 2 * block_bytes
     }
 
     /// False: the log's file system is full. The lane stays as it is, and the other one is there.
@@ -299,54 +296,48 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         Ok(true)
     }
 
-    fn begin_epoch(&self, writer: &mut Writer, cut: &Cut) -> io::Result<()> {
+    /// The first record of an epoch introduces all whom it names. Names may have changed since the
+    /// cut, so the record has the operations until now.
+    fn begin_epoch(&self, writer: &mut Writer, mut cut: Cut) -> io::Result<()> {
         let epoch = Epoch(writer.head.epoch.0 + 1);
+        {
+            let mut order = self.order.lock();
+            cut.ops.extend(order.take(Isets::All, None));
+            cut.end = order.last;
+            order.cut = cut.end;
+            self.introduce(&mut cut, epoch)?;
+        }
         writer.bases = Bases::default();
-        let payload = self.payload(epoch, cut, true, &mut writer.bases);
-        let lane_bytes = self.lane_bytes(&Head { position: 0, ..writer.head }, payload.len());
-        let head = self.log.grow(&writer.head, lane_bytes).map_err(io::Error::other)?;
-        let begun = self.log.begin_epoch(&head, KIND_ENTRIES, &payload);
+        let payload = self.payload(&cut, true, &mut writer.bases);
+        let begun = records::begin_epoch(&self.log, &writer.head, &payload);
         writer.previous = Some(writer.head.epoch).filter(|epoch| epoch.0 > 0);
         writer.head = begun.map_err(io::Error::other)?;
         Counts::add(&self.counts.epochs, 1);
-        self.note(epoch, cut, payload.len());
+        self.note(epoch, &cut, payload.len());
         Ok(())
     }
 
     /// A record is durable.
     fn note(&self, epoch: Epoch, cut: &Cut, payload_bytes: usize) {
-        for id in cut.named.keys() {
+        let note = |id: &ObjectId, note: fn(&mut State, Epoch)| {
             if let Ok(object) = self.object(*id) {
-                object.state.lock().known = Some(epoch);
+                note(&mut object.state.lock(), epoch);
             }
-        }
-        for (_, id, _, _) in &cut.data {
-            if let Ok(object) = self.object(*id) {
-                object.state.lock().live = Some(epoch);
-            }
-        }
+        };
+        cut.strangers.keys().for_each(|id| note(id, |state, epoch| state.known = Some(epoch)));
+        let data = cut.data.iter().map(|data| &data.id);
+        data.for_each(|id| note(id, |state, epoch| state.live = Some(epoch)));
         Counts::add(&self.counts.records, 1);
         Counts::add(&self.counts.logged_bytes, self.log.record_bytes(payload_bytes));
     }
 
-    fn payload(&self, epoch: Epoch, cut: &Cut, begins: bool, bases: &mut Bases) -> Vec<u8> {
+    fn payload(&self, cut: &Cut, begins: bool, bases: &mut Bases) -> Vec<u8> {
         let mut payload = Vec::new();
         if begins {
             entry::put(&mut payload, &Entry::Begin(self.begin.clone()));
         }
-        let made: BTreeSet<ObjectId> = cut
-            .ops
-            .iter()
-            .filter_map(|(_, op)| match op {
-                Op::Make { id, .. } => Some(*id),
-                _ => None,
-            })
-            .collect();
-        for (&id, introduction) in &cut.named {
-            let Introduction { identity, kind, at, others, known } = introduction;
-            if *known == Some(epoch) || made.contains(&id) {
-                continue;
-            }
+        for (&id, introduction) in &cut.strangers {
+            let Some(Introduction { identity, kind, at, others }) = introduction else { continue };
             let (identity, at) = (identity.clone(), at.clone());
             let known = Entry::Known { id, identity, kind: *kind, at, others: *others };
             entry::put(&mut payload, &known);
@@ -354,10 +345,10 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         for (seq, op) in &cut.ops {
             entry::put(&mut payload, &Entry::Op { seq: *seq, op: op.clone() });
         }
-        for (seq, id, size_bytes, plain) in &cut.data {
+        for data in &cut.data {
+            let Data { seq, id, size_bytes, .. } = *data;
             let mut pieces = Vec::new();
-            plain.iter().for_each(|piece| bases.pack(*id, piece, &mut pieces));
-            let (seq, id, size_bytes) = (*seq, *id, *size_bytes);
+            data.pieces.iter().for_each(|piece| bases.pack(id, piece, &mut pieces));
             entry::put(&mut payload, &Entry::Data { seq, id, size_bytes, pieces });
         }
         for &(id, seq) in cut.settled.iter().filter(|_| !mutant::is(Mutant::NotVoided)) {
@@ -376,7 +367,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             return Ok(false);
         }
         let cut = self.cut(&writer, &[Request::Operations]);
-        self.or_poison(cut.and_then(|cut| self.begin_epoch(&mut writer, &cut)))?;
+        self.or_poison(cut.and_then(|cut| self.begin_epoch(&mut writer, cut)))?;
         Ok(true)
     }
 
@@ -417,7 +408,8 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             let mut state = object.state.lock();
             let is_named = state.known.is_some_and(|known| known > released);
             if !is_named && state.changes == *changes && state.settling == 0 {
-                state.is_durable();
+                state.wait_for_nothing();
+                state.is_new = false;
             }
         }
     }
@@ -431,10 +423,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     }
 
     fn release_record(&self, writer: &mut Writer, previous: Epoch) -> io::Result<()> {
-        let block_bytes = self.log.storage().block_bytes() as u64;
-        let lane_bytes = writer.head.position + 2 * block_bytes;
-        let head = self.log.grow(&writer.head, lane_bytes).map_err(io::Error::other)?;
-        writer.head = self.log.release(&head, previous).map_err(io::Error::other)?;
+        writer.head = records::release(&self.log, &writer.head).map_err(io::Error::other)?;
         writer.previous = None;
         for object in self.objects.read().by_id.values() {
             let mut state = object.state.lock();
