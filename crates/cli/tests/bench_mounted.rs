@@ -4,29 +4,16 @@
 
 mod common;
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{Sandbox, assert_refused, skip_unless_root, stderr, stdout};
-use oneflush_testing::{Running, skip, wait_until};
+use common::{Sandbox, assert_refused, may_mount, skip_unless_root, stderr, stdout};
+use oneflush_testing::{Running, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const SCRATCH: [&str; 6] = ["--fs", "ext4", "--size", "256M", "--rounds", "1"];
-
-fn may_mount() -> bool {
-    if skip_unless_root("a mount on a scratch file system") {
-        return false;
-    }
-    match OpenOptions::new().read(true).write(true).open("/dev/fuse") {
-        Ok(_) => true,
-        Err(error) => {
-            skip(format_args!("/dev/fuse: {error}"));
-            false
-        }
-    }
-}
 
 /// Daemons whose mounts are in this sandbox.
 fn daemons_in(sandbox: &Sandbox) -> usize {

@@ -51,7 +51,8 @@ pub struct Options {
     #[arg(long, short)]
     foreground: bool,
     /// Options of mount(8): log=FILE, log_size=, threshold=, isets=,
-    /// allow_other, nonempty; those of every file system are taken as well
+    /// allow_other, nonempty, nosuid, nodev, noexec; later ones win. Those of
+    /// every file system are taken as well
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
     of_mount: Vec<String>,
 }
@@ -62,26 +63,22 @@ pub struct Asked {
     pub foreground: bool,
 }
 
-/// What mount(8) passes on to every file system, and what is for mount(8) alone.
-const OF_EVERY: &[&str] = &[
+/// What mount(8) passes on to every file system and this one has anyway, and what is for mount(8)
+/// alone.
+const WITHOUT_MEANING: &[&str] = &[
     "rw",
     "auto",
     "noauto",
-    "user",
     "nouser",
-    "users",
     "nofail",
     "_netdev",
     "defaults",
-    "suid",
-    "nosuid",
-    "dev",
-    "nodev",
-    "exec",
-    "noexec",
     "atime",
     "noatime",
+    "diratime",
+    "nodiratime",
     "relatime",
+    "norelatime",
     "async",
     "default_permissions",
 ];
@@ -97,24 +94,7 @@ impl Options {
             ..mount::Options::new(&self.lower, &self.mountpoint)
         };
         for option in self.of_mount.iter().filter(|option| !option.is_empty()) {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let bytes = || size::parse(value).map_err(|error| format!("-o {option}: {error}"));
-            match name {
-                "log" => mount.log = Some(value.into()),
-                "log_size" => mount.log_bytes = bytes()?,
-                "threshold" => mount.threshold_bytes = bytes()?,
-                "isets" => mount.isets = isets(value)?,
-                "allow_other" => mount.allow_other = true,
-                "nonempty" => mount.may_hide = true,
-                _ if OF_EVERY.contains(&name) || name.starts_with("x-") => {}
-                "ro" => return Err("-o ro: mount the directory read-only by mount(8)".to_owned()),
-                _ => {
-                    return Err(format!(
-                        "-o {option}: not known; allowed are log=FILE, log_size=BYTES, \
-                            threshold=BYTES, isets=all|closure|merge, allow_other, nonempty"
-                    ));
-                }
-            }
+            take(option, &mut mount)?;
         }
         const LOG_BYTES_MIN: u64 = 16 << 20;
         if mount.log_bytes < LOG_BYTES_MIN {
@@ -134,11 +114,119 @@ impl Options {
     }
 }
 
+/// An option of mount(8). What it says holds until a later one says otherwise.
+fn take(option: &str, mount: &mut mount::Options) -> Result<(), String> {
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    let bytes = || size::parse(value).map_err(|error| format!("-o {option}: {error}"));
+    match name {
+        "log" => mount.log = Some(value.into()),
+        "log_size" => mount.log_bytes = bytes()?,
+        "threshold" => mount.threshold_bytes = bytes()?,
+        "isets" => mount.isets = isets(value)?,
+        "allow_other" => mount.allow_other = true,
+        "nonempty" => mount.may_hide = true,
+        "suid" | "nosuid" => mount.nosuid = name == "nosuid",
+        "dev" | "nodev" => mount.nodev = name == "nodev",
+        "exec" | "noexec" => mount.noexec = name == "noexec",
+        // Users may mount so. What these imply is in the manual page of mount(8).
+        "user" | "users" => (mount.nosuid, mount.nodev, mount.noexec) = (true, true, true),
+        "owner" | "group" => (mount.nosuid, mount.nodev) = (true, true),
+        _ if WITHOUT_MEANING.contains(&name) || name.starts_with("x-") => {}
+        "ro" => return Err("-o ro: mount the directory read-only by mount(8)".to_owned()),
+        _ => {
+            return Err(format!(
+                "-o {option}: not known; allowed are log=FILE, log_size=BYTES, threshold=BYTES, \
+                    isets=all|closure|merge, allow_other, nonempty, nosuid, nodev, noexec"
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn isets(name: &str) -> Result<Isets, String> {
     match name {
         "all" => Ok(Isets::All),
         "closure" => Ok(Isets::Closure),
         "merge" => Ok(Isets::Merge),
         other => Err(format!("isets {other}: allowed are all, closure, merge")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn asked(options: &str) -> Result<mount::Options, String> {
+        let line = Line::try_parse_from(["mount", "/lower", "/at", "-o", options]).unwrap();
+        Ok(line.options.asked()?.mount)
+    }
+
+    /// Whether there is no set-user-ID, no device, and no program to run.
+    fn forbidden(options: &str) -> [bool; 3] {
+        let mount = asked(options).unwrap();
+        [mount.nosuid, mount.nodev, mount.noexec]
+    }
+
+    /// They were taken and forgotten once: with `nosuid` a program of root ran as root.
+    #[test]
+    fn what_is_forbidden_reaches_the_mount() {
+        for (options, expected) in [
+            ("rw", [false, false, false]),
+            ("defaults,noatime,x-systemd.automount", [false, false, false]),
+            ("nosuid", [true, false, false]),
+            ("rw,nodev,allow_other", [false, true, false]),
+            ("noexec", [false, false, true]),
+            ("nosuid,nodev,noexec", [true, true, true]),
+        ] {
+            assert_eq!(forbidden(options), expected, "{options}");
+        }
+    }
+
+    #[test]
+    fn who_lets_users_mount_forbids_as_mount_8_does() {
+        for (options, expected) in [
+            ("user", [true, true, true]),
+            ("users", [true, true, true]),
+            ("user=somebody", [true, true, true]),
+            ("owner", [true, true, false]),
+            ("group", [true, true, false]),
+            ("nouser", [false, false, false]),
+        ] {
+            assert_eq!(forbidden(options), expected, "{options}");
+        }
+    }
+
+    #[test]
+    fn of_two_options_the_later_one_wins() {
+        for (options, expected) in [
+            ("nosuid,suid", [false, false, false]),
+            ("suid,nosuid", [true, false, false]),
+            ("user,exec,dev,suid", [false, false, false]),
+            ("suid,dev,exec,users", [true, true, true]),
+            ("group,dev", [true, false, false]),
+            ("noexec,defaults", [false, false, true]),
+        ] {
+            assert_eq!(forbidden(options), expected, "{options}");
+        }
+        assert_eq!(asked("log=/a,threshold=1K,log=/b").unwrap().log, Some("/b".into()));
+        let line = ["mount", "/lower", "/at", "-o", "nosuid,nodev", "-o", "suid"];
+        let mount = Line::try_parse_from(line).unwrap().options.asked().unwrap().mount;
+        assert!(!mount.nosuid && mount.nodev);
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused_by_name() {
+        for option in ["ro", "sync", "dirsync", "nosymfollow", "nonsense=1"] {
+            let error = asked(&format!("rw,{option}")).unwrap_err();
+            assert!(error.contains(&format!("-o {option}: ")), "{error}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use oneflush_testing::dies_with_test;
+use oneflush_testing::flawed::why_not;
 use tempfile::TempDir;
 
 /// `nobody` of most systems; any number that is not root would do.
@@ -27,6 +28,11 @@ pub fn skip_unless_root(what: &str) -> bool {
         oneflush_testing::skip(format_args!("{what} needs root"));
     }
     !is_root()
+}
+
+/// True: `oneflush mount` can mount here, as root. False: the test skips.
+pub fn may_mount() -> bool {
+    why_not().map(oneflush_testing::skip).is_none()
 }
 
 fn status_field(pid: u32, name: &str) -> String {
