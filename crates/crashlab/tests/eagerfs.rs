@@ -155,10 +155,14 @@ mod broken {
     /// The removal of a journal stays out of the records of the next commit.
     #[test]
     fn with_closure_a_journal_comes_back() {
-        let plan = Plan { isets: Isets::Closure, ..plan(0, None, 60) };
         let scripts = &journals()[1..2];
-        let report = eagerfs::run_scripts(&plan, scripts, &|_| ControlFlow::Continue(()));
-        println!("{}", report.failure.expect("a journal comes back"));
+        // By the seed the log's lanes are short or long. In short ones the next epoch makes the
+        // removal durable.
+        let failure = (0..8).find_map(|seed| {
+            let plan = Plan { isets: Isets::Closure, seed, ..plan(0, None, 60) };
+            eagerfs::run_scripts(&plan, scripts, &|_| ControlFlow::Continue(())).failure
+        });
+        println!("{}", failure.expect("a journal comes back"));
     }
 
     /// The isets of the paper lose what SQLite relies on: that is why they are not the default.

@@ -17,7 +17,7 @@ use oneflush_eagerfs::tree::{Isets, Options, Tree};
 
 use super::image::{Image, ROOT_INO};
 use super::loss::{Loss, Order};
-use super::lower::{Happened, Model};
+use super::lower::{Event, Happened, Model};
 use super::oracle::Oracle;
 use super::script::{self, Ideal, Path, Step};
 use crate::content::Image as DiskImage;
@@ -29,6 +29,8 @@ use crate::timeline::{Reading, Timeline};
 use crate::vfs::locked;
 
 const LANE_BYTES: u64 = 64 << 10;
+/// A lane that some records fill: the next epoch begins in the middle of a script.
+const LANE_BYTES_SHORT: u64 = 20 << 10;
 const THRESHOLD_BYTES: u64 = 16 << 10;
 /// Losses of power in recoveries, and in recoveries of those.
 const DEPTH_MAX: usize = 3;
@@ -285,6 +287,11 @@ struct Recording {
 }
 
 impl Recording {
+    /// The first of the events of the lower.
+    fn events(&self, count: usize) -> impl Iterator<Item = &Event> {
+        self.happened[..count].iter().map(|happened| &happened.event)
+    }
+
     /// All moments at which power can be lost: so many events and so many operations of the log.
     fn moments(&self) -> Vec<Moments> {
         let mut moments = Vec::new();
@@ -365,7 +372,7 @@ impl Script<'_> {
         let options = Options {
             isets: self.plan.isets,
             threshold_bytes: THRESHOLD_BYTES,
-            lane_bytes_max: 1 << 20,
+            lane_bytes_max: if self.rng.bool() { LANE_BYTES_SHORT } else { 1 << 20 },
             clock: || 0,
         };
         let tree =
@@ -397,7 +404,38 @@ impl Script<'_> {
             ended.push(Moments { events: happened.len(), log_ops: disk.log_len() });
         }
         let log = disk.take_log();
-        Ok((Recording { lower: base.clone(), disk: first, happened, log }, begun, ended))
+        let recording = Recording { lower: base.clone(), disk: first, happened, log };
+        self.unmount(&tree, &recording, ended.len())?;
+        Ok((recording, begun, ended))
+    }
+
+    /// After a clean unmount, or a recovery, there is no log any more. The lower alone must have
+    /// everything, whatever a loss of power takes then.
+    fn unmount(&self, tree: &ModelTree, recording: &Recording, done: usize) -> Result<(), String> {
+        if done < self.steps.len() || tree.finish().is_err() {
+            return Ok(());
+        }
+        let mut happened: Vec<&Event> = recording.events(recording.happened.len()).collect();
+        let last = tree.lower().take_happened();
+        happened.extend(last.iter().map(|happened| &happened.event));
+        let mut steps = self.steps.to_vec();
+        steps.push(Step::Sync);
+        let oracle = Oracle::new(&recording.lower, &steps);
+        self.lower_alone(&recording.lower, happened, &|image| {
+            oracle.check(image, self.order, steps.len(), steps.len())
+        })
+        .map_err(|message| format!("after an unmount: {message}"))
+    }
+
+    fn lower_alone(
+        &self,
+        before: &Image,
+        happened: Vec<&Event>,
+        check: &dyn Fn(&Image) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let loss = Loss::new(before, happened, self.order);
+        let survivors = loss.survivors(2, &mut self.rng.clone());
+        survivors.iter().try_for_each(|survives| check(&loss.image(survives)))
     }
 
     /// Goes through what a loss of power at a moment leaves.
@@ -410,8 +448,8 @@ impl Script<'_> {
         story: &[String],
         check: &dyn Fn(&Image) -> Result<(), String>,
     ) -> Done {
-        let events = recording.happened[..moment.events].iter().map(|happened| &happened.event);
-        let loss = Loss::new(&recording.lower, events.collect(), self.order);
+        let events = recording.events(moment.events).collect();
+        let loss = Loss::new(&recording.lower, events, self.order);
         let mut timeline = Timeline::new(&recording.disk, Reading::Weak);
         recording.log[..moment.log_ops].iter().for_each(|op| timeline.apply(op));
         let log_moment = Moment::new(&timeline);
@@ -484,8 +522,13 @@ impl Script<'_> {
         if let Err(message) = check(&image) {
             return fail(self, message);
         }
+        let happened = model.take_happened();
+        let events = happened.iter().map(|happened| &happened.event).collect();
+        if let Err(message) = self.lower_alone(&lower, events, check) {
+            return fail(self, format!("with the log retired: {message}"));
+        }
         if depth < DEPTH_MAX && self.rng.u8(..self.plan.recoveries_a_loss.max(1)) == 0 {
-            let (happened, log) = (model.take_happened(), storage.take_log());
+            let log = storage.take_log();
             let recording = Recording { lower, disk, happened, log };
             let moments = recording.moments();
             for _ in 0..3 {

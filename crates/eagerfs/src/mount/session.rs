@@ -105,13 +105,10 @@ impl Mounted {
         self.served.syncing.end();
         self.keeper.end();
         let place = &self.served.place;
-        let tree = &self.served.tree;
-        let poisoned =
-            || MountError::Poisoned { lower: place.lower.clone(), log: place.log.clone() };
-        let synced = || tree.lower().set_mark(None).and_then(|()| tree.lower().sync_all());
-        if tree.is_poisoned() || synced().is_err() {
+        if self.served.tree.finish().is_err() {
             place.note_failure().map_err(failed("note the failure beside", &place.log))?;
-            return Err(poisoned());
+            let (lower, log) = (place.lower.clone(), place.log.clone());
+            return Err(MountError::Poisoned { lower, log });
         }
         place.remove_log()?;
         place.remove_directory()?;

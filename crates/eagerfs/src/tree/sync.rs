@@ -60,6 +60,12 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         Ok(())
     }
 
+    /// The lower has everything durably, and needs the log no more. Nothing may be done any more.
+    pub fn finish(&self) -> io::Result<()> {
+        self.sound()?;
+        self.or_poison(self.lower.set_mark(None).and_then(|()| self.lower.sync_all()))
+    }
+
     pub(super) fn ask(&self, request: Request) -> io::Result<()> {
         self.group.ask(request, |requests| self.write_record(requests))
     }
