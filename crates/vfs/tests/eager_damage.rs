@@ -345,10 +345,13 @@ type Replacement = (&'static str, Option<Vec<u8>>, &'static [&'static str]);
 /// Logs of another database, or of another state of this one.
 fn replacements(fixture: &Fixture) -> Vec<Replacement> {
     let other = Fixture::new("another", |db| commits::make(db, 4), false);
-    let mut newer = fixture.log.clone();
-    newer[264..268].copy_from_slice(&4_u32.to_le_bytes());
-    let checksum = page_crc(&newer[..508]);
-    newer[508..512].copy_from_slice(&checksum.to_le_bytes());
+    let of_format = |version: u32| {
+        let mut log = fixture.log.clone();
+        log[264..268].copy_from_slice(&version.to_le_bytes());
+        let checksum = page_crc(&log[..508]);
+        log[508..512].copy_from_slice(&checksum.to_le_bytes());
+        Some(log)
+    };
     let mut chance = Chance(1);
     let noise = (0..fixture.log.len()).map(|_| chance.below(256) as u8).collect();
     let mut damaged = fixture.log.clone();
@@ -359,7 +362,8 @@ fn replacements(fixture: &Fixture) -> Vec<Replacement> {
     vec![
         ("missing", None, &["missing", "Put it back"]),
         ("of another database", Some(other.log), &["another"]),
-        ("of a newer format", Some(newer), &["format 4", "newer Oneflush"]),
+        ("of a newer format", of_format(9), &["format 9", "newer Oneflush"]),
+        ("of a directory", of_format(4), &["of a directory", "recover --fs"]),
         ("all zeros", Some(vec![0; fixture.log.len()]), &["empty"]),
         ("empty", Some(Vec::new()), &["empty"]),
         ("noise", Some(noise), &["not a log"]),
@@ -396,7 +400,7 @@ fn every_refusal_of_a_log_says_how_to_go_on() {
     for (what, bytes, _) in replacements(&fixture) {
         replace_log(&fixture, bytes.as_deref());
         let said = refusal(&fixture, "eager");
-        if !["Put it back", "Restore", "restore", "Put the", "Use "]
+        if !["Put it back", "Restore", "restore", "Put the", "Use ", "Mount the directory"]
             .iter()
             .any(|word| said.contains(word))
         {

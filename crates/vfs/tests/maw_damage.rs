@@ -260,10 +260,13 @@ type Replacement = (&'static str, Option<Vec<u8>>, &'static [&'static str]);
 fn replacements(fixture: &Fixture) -> Vec<Replacement> {
     let other = Fixture::new(4096, false, |db| commits::make(db, 4));
     let pages_of_512 = Fixture::new(512, false, |db| commits::make(db, 4));
-    let mut newer = fixture.log.clone();
-    newer[264..268].copy_from_slice(&4_u32.to_le_bytes());
-    let checksum = page_crc(&newer[..508]);
-    newer[508..512].copy_from_slice(&checksum.to_le_bytes());
+    let of_format = |version: u32| {
+        let mut log = fixture.log.clone();
+        log[264..268].copy_from_slice(&version.to_le_bytes());
+        let checksum = page_crc(&log[..508]);
+        log[508..512].copy_from_slice(&checksum.to_le_bytes());
+        Some(log)
+    };
     let mut chance = Chance(1);
     let noise = (0..fixture.log.len()).map(|_| chance.below(256) as u8).collect();
     let mut damaged = fixture.log.clone();
@@ -275,7 +278,8 @@ fn replacements(fixture: &Fixture) -> Vec<Replacement> {
         ("missing", None, &["missing", "Put it back"]),
         ("of another database", Some(other.log), &["another"]),
         ("of another page size", Some(pages_of_512.log), &["another"]),
-        ("of a newer format", Some(newer), &["format 4", "newer Oneflush"]),
+        ("of a newer format", of_format(9), &["format 9", "newer Oneflush"]),
+        ("of a directory", of_format(4), &["of a directory", "recover --fs"]),
         ("all zeros", Some(vec![0; fixture.log.len()]), &["empty"]),
         ("empty", Some(Vec::new()), &["empty"]),
         ("noise", Some(noise), &["not a log"]),
@@ -312,7 +316,8 @@ fn another_log_in_its_place_is_refused_by_every_strategy_with_a_way_out() {
                     assert!(said.contains(word), "{what}, {strategy}: {word:?}: {said}, {read:?}");
                 }
             }
-            let way_out = ["Put it back", "Restore", "restore", "Put the", "Use "];
+            let way_out =
+                ["Put it back", "Restore", "restore", "Put the", "Use ", "Mount the directory"];
             assert!(way_out.iter().any(|word| said.contains(word)), "{what}, {strategy}: {said}");
             let after = (contents(&fixture.path, LOG), files(&fixture.path));
             assert!(after == before, "{what}, {strategy}: {:?}", after.1);

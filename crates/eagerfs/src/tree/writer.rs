@@ -236,8 +236,8 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         Ok(Some(Data { seq, id: object.id, size_bytes, pieces }))
     }
 
-    /// Introduces those whom the epoch does not know, with the directories of their names. `order` is
-    /// held, so that their names are those behind the cut's operations.
+    /// Introduces those whom the epoch does not know, with the directories of their names. `order`
+    /// is held, so that their names are those behind the cut's operations.
     fn introduce(&self, cut: &mut Cut, epoch: Epoch) -> io::Result<()> {
         let made = cut.ops.iter().filter_map(|(_, op)| match op {
             Op::Make { id, .. } => Some((*id, None)),
