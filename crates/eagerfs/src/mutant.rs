@@ -18,9 +18,19 @@ pub enum Mutant {
     IdentityNotRead,
     /// A file replaces another before its bytes are logged.
     NameBeforeContents,
+    /// A sync that is the lower's does not sync the file.
+    FileNotSynced,
+    /// Such a sync leaves the directory out that has a new file's name.
+    DirectoryNotSynced,
+    /// A remade object gets its name before it is durable.
+    RemadeNotSynced,
+    /// The log is retired before what was replayed is durable.
+    ReplayNotSynced,
+    /// An unmount removes the log before the lower is durable.
+    UnmountNotSynced,
 }
 
-pub const ALL: [Mutant; 7] = [
+pub const ALL: [Mutant; 12] = [
     Mutant::OperationsLeftOut,
     Mutant::EarlyRelease,
     Mutant::NotVoided,
@@ -28,6 +38,11 @@ pub const ALL: [Mutant; 7] = [
     Mutant::IdentityAfterName,
     Mutant::IdentityNotRead,
     Mutant::NameBeforeContents,
+    Mutant::FileNotSynced,
+    Mutant::DirectoryNotSynced,
+    Mutant::RemadeNotSynced,
+    Mutant::ReplayNotSynced,
+    Mutant::UnmountNotSynced,
 ];
 
 #[cfg(feature = "mutants")]

@@ -6,10 +6,10 @@ use oneflush_blocklog::{Epoch, Head, Log, Storage};
 
 use crate::entry::{self, Entry, NoEntry, Seq};
 use crate::fold::{FoldError, Wanted, fold};
-use crate::lower::{Found, Identity, Lower};
+use crate::lower::{Identity, Lower};
 use crate::pack::Bases;
 use crate::records;
-use crate::replay::{Recovered, replay};
+use crate::replay::{self, Recovered};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecoveryError {
@@ -53,14 +53,10 @@ const WITHOUT_WORD_NS: u64 = 20_000_000_000;
 /// it. A program has used the lower without the mount since the power was lost.
 pub fn changed_without<L: Lower>(lower: &L, wanted: &Wanted) -> io::Result<Option<String>> {
     let last_ns = wanted.beat_ns.saturating_add(WITHOUT_WORD_NS);
-    for object in wanted.objects.values() {
+    for (id, node) in replay::find(lower, wanted, None)? {
+        let Some(object) = wanted.objects.get(&id) else { continue };
         // A file system may finish a cut when it is mounted.
-        if object.contents.cut_to.is_some() {
-            continue;
-        }
-        if let Found::Here(node) = lower.find(&object.identity)?
-            && lower.changed_ns(&node)? > last_ns
-        {
+        if object.contents.cut_to.is_none() && lower.changed_ns(&node)? > last_ns {
             let name = object.names.first().map(|at| String::from_utf8_lossy(&at.name));
             return Ok(Some(name.map_or_else(String::new, |name| name.into_owned())));
         }
@@ -88,5 +84,5 @@ pub fn recover<L: Lower, S: Storage>(
         head = append(&head, &entry).map_err(io::Error::other)?;
         Ok(())
     };
-    replay(lower, &wanted, log.uuid(), &mut remade).map_err(RecoveryError::Lower)
+    replay::replay(lower, &wanted, log.uuid(), &mut remade).map_err(RecoveryError::Lower)
 }

@@ -64,11 +64,6 @@ impl Directory {
         self.shared.opens_by_handle
     }
 
-    /// The mount's number, as `statx` gives it.
-    pub fn mount(&self) -> Option<u64> {
-        self.shared.mount
-    }
-
     /// The directory itself, opened for reading.
     pub fn top(&self) -> &File {
         &self.shared.top

@@ -265,12 +265,15 @@ impl RealNode {
         Ok(())
     }
 
-    pub fn close(&self) {
+    /// True: nobody has it open any more.
+    pub fn close(&self) -> bool {
         let mut state = self.state.lock();
         state.opens = state.opens.saturating_sub(1);
-        let closed = if state.opens == 0 { state.file.take() } else { None };
+        let is_last = state.opens == 0;
+        let closed = if is_last { state.file.take() } else { None };
         drop(state);
         drop(closed);
+        is_last
     }
 
     /// The file, for as long as it is needed.

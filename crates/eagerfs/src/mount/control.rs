@@ -72,24 +72,17 @@ pub fn sync(served: &Served) -> io::Result<()> {
 /// A name and a value a line.
 fn stats(served: &Served) -> String {
     let tree = &served.tree;
-    let counts = &tree.counts;
     let (position, waits) = tree.log_state();
-    let numbers = [
-        ("pid", u64::from(std::process::id())),
-        ("syncs", counts.syncs.load(Ordering::Relaxed)),
-        ("records", counts.records.load(Ordering::Relaxed)),
-        ("logged_bytes", counts.logged_bytes.load(Ordering::Relaxed)),
+    let others = [
         ("written_bytes", served.written_bytes.load(Ordering::Relaxed)),
-        ("operations", counts.operations.load(Ordering::Relaxed)),
-        ("settled", counts.settled.load(Ordering::Relaxed)),
-        ("epochs", counts.epochs.load(Ordering::Relaxed)),
         ("epoch_bytes", position),
         ("unreleased", u64::from(waits)),
         ("objects", tree.objects_known() as u64),
         ("poisoned", u64::from(tree.is_poisoned())),
     ];
     let mut text = String::new();
-    for (name, number) in numbers {
+    let pid = ("pid", u64::from(std::process::id()));
+    for (name, number) in [pid].into_iter().chain(tree.counts.all()).chain(others) {
         text.push_str(&format!("{name} {number}\n"));
     }
     text.push_str(&format!("lower {}\n", served.place.lower.display()));

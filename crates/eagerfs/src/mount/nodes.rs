@@ -34,15 +34,7 @@ pub struct Nodes {
 struct Known {
     object: RealObject,
     lookups: u64,
-    opens: u64,
     writers: u64,
-}
-
-/// A forget or a release has left it so.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Left {
-    Nothing,
-    Some,
 }
 
 pub fn number_of(object: &Object<Node>) -> INodeNo {
@@ -79,7 +71,7 @@ impl Nodes {
 
     /// The kernel is told of it once more.
     pub fn enter(&self, object: &RealObject) {
-        let fresh = || Known { object: Arc::clone(object), lookups: 0, opens: 0, writers: 0 };
+        let fresh = || Known { object: Arc::clone(object), lookups: 0, writers: 0 };
         let mut known = self.known.lock();
         let entry = known.entry(number_of(object).0).or_insert_with(fresh);
         let other = (entry.object.id != object.id).then(|| std::mem::replace(entry, fresh()));
@@ -108,19 +100,17 @@ impl Nodes {
         Some(object)
     }
 
-    pub fn opened(&self, number: INodeNo, writes: bool) {
+    /// One more may write it.
+    pub fn opened_to_write(&self, number: INodeNo) {
         if let Some(entry) = self.known.lock().get_mut(&number.0) {
-            entry.opens += 1;
-            entry.writers += u64::from(writes);
+            entry.writers += 1;
         }
     }
 
-    pub fn closed(&self, number: INodeNo, writes: bool) -> Left {
-        let mut known = self.known.lock();
-        let Some(entry) = known.get_mut(&number.0) else { return Left::Nothing };
-        entry.opens = entry.opens.saturating_sub(1);
-        entry.writers = entry.writers.saturating_sub(u64::from(writes));
-        if entry.opens == 0 { Left::Nothing } else { Left::Some }
+    pub fn closed_to_write(&self, number: INodeNo) {
+        if let Some(entry) = self.known.lock().get_mut(&number.0) {
+            entry.writers = entry.writers.saturating_sub(1);
+        }
     }
 
     /// True if the kernel may have bytes of it that nobody else has.

@@ -55,8 +55,14 @@ fn mount_of(lower: &Directory) -> u64 {
 }
 
 /// Brings the lower to what its log holds, if there is one. The log stays. `over_changes`: also if
-/// the lower was used without the mount since the log's last word.
-pub fn recover(place: &Place, lower: &Directory, over_changes: bool) -> Result<Before, MountError> {
+/// the lower was used without the mount since the log's last word. `here`: what this mount would say
+/// in a log.
+pub fn recover(
+    place: &Place,
+    lower: &Directory,
+    here: &Begin,
+    over_changes: bool,
+) -> Result<Before, MountError> {
     if !place.log.exists() {
         return Ok(Before::Nothing);
     }
@@ -76,7 +82,6 @@ pub fn recover(place: &Place, lower: &Directory, over_changes: bool) -> Result<B
         other => failed_here(other),
     })?;
     let Some((wanted, head)) = read else { return Ok(Before::Nothing) };
-    let here = begin(lower)?;
     let there = wanted.begin.clone().ok_or_else(|| {
         let source = Error::BadGroup { what: "no record says which directory it is of" };
         place.log_error(source)

@@ -18,6 +18,7 @@ use super::place::{Place, check_mountpoint};
 use super::recover::{self, Before};
 use super::{Options, control, unmount};
 use crate::directory::Directory;
+use crate::entry::Begin;
 use crate::lower::Lower;
 use crate::tree::{self, Tree};
 
@@ -40,7 +41,7 @@ pub struct Mounted {
 pub fn recover(lower: &Path, log: Option<&Path>, over_changes: bool) -> Result<Before, MountError> {
     let place = Place::of(lower, log)?;
     let directory = recover::lower_of(&place, descriptors_max())?;
-    let before = recover::recover(&place, &directory, over_changes)?;
+    let before = recover::recover(&place, &directory, &recover::begin(&directory)?, over_changes)?;
     directory.set_mark(None).map_err(failed("take the mark from", &place.lower))?;
     place.remove_log()?;
     place.remove_directory()?;
@@ -56,9 +57,10 @@ pub fn mount(options: &Options) -> Result<Mounted, MountError> {
     }
     let place = Arc::new(place);
     let lower = recover::lower_of(&place, descriptors_max())?;
-    let before = recover::recover(&place, &lower, false)?;
+    let begin = recover::begin(&lower)?;
+    let before = recover::recover(&place, &lower, &begin, false)?;
     place.remove_log()?;
-    let mounted = serve(options, &place, lower, mountpoint, before);
+    let mounted = serve(options, &place, lower, begin, mountpoint, before);
     if mounted.is_err() {
         // Nothing was acknowledged. The first error counts.
         let _ = place.remove_log().and_then(|()| place.remove_directory());
@@ -70,12 +72,12 @@ fn serve(
     options: &Options,
     place: &Arc<Place>,
     lower: Directory,
+    begin: Begin,
     mountpoint: PathBuf,
     before: Before,
 ) -> Result<Mounted, MountError> {
     let lane_bytes_max = options.log_bytes / 2;
     let (log, head) = recover::make(place, lane_bytes_max)?;
-    let begin = recover::begin(&lower)?;
     let of_tree = tree::Options {
         isets: options.isets,
         threshold_bytes: options.threshold_bytes,

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::Replay;
-use crate::entry::{ObjectId, ROOT};
+use crate::entry::ROOT;
 use crate::fold::Object;
 use crate::lower::{Kind, Lower};
 
@@ -46,10 +46,5 @@ impl<L: Lower> Replay<'_, L> {
             return Ok(());
         }
         object.attributes.all().iter().try_for_each(|attribute| self.lower.set(node, attribute))
-    }
-
-    /// The number of an object in the place for recovery, as a name.
-    pub(super) fn name_in_place(id: ObjectId) -> Vec<u8> {
-        id.0.to_string().into_bytes()
     }
 }

@@ -10,11 +10,12 @@ use crate::fold::Wanted;
 use crate::lower::{Found, Identity, Kind, Lower};
 
 /// Finds the objects by their identities. First the lower is asked, then the names that the log
-/// knows are looked at, and last all names that there are.
+/// knows are looked at, and last all names that there are. `place`: that for recovery, if there is
+/// one.
 pub fn find<L: Lower>(
     lower: &L,
     wanted: &Wanted,
-    place: &L::Node,
+    place: Option<&L::Node>,
 ) -> io::Result<BTreeMap<ObjectId, L::Node>> {
     let mut nodes = BTreeMap::from([(ROOT, lower.root())]);
     let mut missing: FxHashMap<&Identity, ObjectId> = FxHashMap::default();
@@ -28,7 +29,7 @@ pub fn find<L: Lower>(
     }
     while find_by_names(lower, wanted, &mut nodes, &mut missing)? {}
     if !missing.is_empty() {
-        let mut dirs = vec![place.clone(), lower.root()];
+        let mut dirs: Vec<L::Node> = place.cloned().into_iter().chain([lower.root()]).collect();
         while let Some(dir) = dirs.pop().filter(|_| !missing.is_empty()) {
             for name in seen(lower.names(&dir))?.unwrap_or_default() {
                 let Some(node) = seen(lower.lookup(&dir, &name))? else { continue };

@@ -27,6 +27,11 @@ impl Present {
     }
 }
 
+/// The name of an object in the place for recovery: its number.
+fn name_in_place(id: ObjectId) -> Vec<u8> {
+    id.0.to_string().into_bytes()
+}
+
 /// Who holds a name.
 enum Holder {
     Nobody,
@@ -39,10 +44,11 @@ enum Holder {
 impl<L: Lower> Replay<'_, L> {
     pub(super) fn give_names(&mut self, remade: &mut Remade<'_>) -> io::Result<()> {
         let wanted = self.wanted;
+        let in_place = self.lower.names(&self.place)?.into_iter().collect();
         let mut present = BTreeMap::new();
         for (&id, object) in &wanted.objects {
             if id != ROOT && self.nodes.contains_key(&id) {
-                let found = self.present(id, object)?;
+                let found = self.present(id, object, &in_place)?;
                 if found.is_later(object) {
                     self.done.later += 1;
                 } else {
@@ -99,7 +105,13 @@ impl<L: Lower> Replay<'_, L> {
         Ok(())
     }
 
-    fn present(&self, id: ObjectId, object: &Object) -> io::Result<Present> {
+    /// `in_place`: the names in the place for recovery.
+    fn present(
+        &self,
+        id: ObjectId,
+        object: &Object,
+        in_place: &BTreeSet<Vec<u8>>,
+    ) -> io::Result<Present> {
         let mut found = Present::default();
         for at in &object.had {
             if let Some(node) = at_place(self.lower, &self.nodes, at)?
@@ -108,8 +120,9 @@ impl<L: Lower> Replay<'_, L> {
                 found.at.insert(at.clone());
             }
         }
-        let name = Self::name_in_place(id);
-        if let Ok(node) = self.lower.lookup(&self.place, &name) {
+        let name = name_in_place(id);
+        if in_place.contains(&name) {
+            let node = self.lower.lookup(&self.place, &name)?;
             found.is_in_place = self.lower.identity(&node)? == object.identity;
         }
         let known = found.at.len() as u64 + u64::from(found.is_in_place);
@@ -133,14 +146,14 @@ impl<L: Lower> Replay<'_, L> {
                     self.lower.unlink(&dir, &at.name, object.kind)?;
                     self.done.names += 1;
                 } else {
-                    let name = Self::name_in_place(id);
+                    let name = name_in_place(id);
                     self.lower.rename((&dir, &at.name), (&self.place, &name))?;
                     self.done.names += 1;
                     has_another = true;
                 }
             }
             if object.names.is_empty() && found.is_in_place {
-                self.lower.unlink(&self.place, &Self::name_in_place(id), object.kind)?;
+                self.lower.unlink(&self.place, &name_in_place(id), object.kind)?;
             }
         }
         Ok(())
@@ -197,7 +210,7 @@ impl<L: Lower> Replay<'_, L> {
                 Holder::Object(_) | Holder::Stranger | Holder::NoDirectory => self.done.later += 1,
             }
         }
-        let name = Self::name_in_place(id);
+        let name = name_in_place(id);
         if !self.nodes.contains_key(&id) {
             if free.is_empty() {
                 return Ok(());
@@ -227,10 +240,12 @@ impl<L: Lower> Replay<'_, L> {
     /// R2.
     fn make(&mut self, id: ObjectId, object: &Object, remade: &mut Remade<'_>) -> io::Result<()> {
         let Some(made) = &object.made else { return Ok(()) };
-        let name = Self::name_in_place(id);
+        let name = name_in_place(id);
         let node = self.lower.make(Some((&self.place, &name)), made)?;
         self.write(&node, object, false)?;
-        self.lower.sync(&node)?;
+        if !mutant::is(Mutant::RemadeNotSynced) {
+            self.lower.sync(&node)?;
+        }
         let identity = self.lower.identity(&node)?;
         if !mutant::is(Mutant::IdentityAfterName) {
             remade(id, &identity)?;

@@ -32,6 +32,7 @@
 //!
 //! Locks are taken in this order: `writer`, `order`, `objects`, an object's state.
 
+mod counts;
 mod group;
 mod mounted;
 mod object;
@@ -42,7 +43,7 @@ mod writer;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use oneflush_blocklog::{Log, Storage};
 use parking_lot::{Mutex, RwLock};
@@ -50,6 +51,8 @@ use rustc_hash::FxHashMap;
 
 use crate::entry::{Begin, ObjectId, Place, ROOT};
 use crate::lower::{Identity, Kind, Lower};
+pub use counts::Counts;
+pub use group::Answer;
 use group::Group;
 pub use object::Object;
 pub use pending::Isets;
@@ -80,23 +83,6 @@ pub struct Tree<L: Lower, S: Storage> {
     /// Something was done to the lower since the last beat.
     is_touched: AtomicBool,
     pub counts: Counts,
-}
-
-/// What was done since the mount.
-#[derive(Debug, Default)]
-pub struct Counts {
-    pub syncs: AtomicU64,
-    pub records: AtomicU64,
-    pub logged_bytes: AtomicU64,
-    pub settled: AtomicU64,
-    pub operations: AtomicU64,
-    pub epochs: AtomicU64,
-}
-
-impl Counts {
-    fn add(count: &AtomicU64, more: u64) {
-        count.fetch_add(more, Ordering::Relaxed);
-    }
 }
 
 struct Objects<N> {

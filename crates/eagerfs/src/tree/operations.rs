@@ -9,7 +9,7 @@ use parking_lot::MutexGuard;
 
 use super::group::Request;
 use super::pending::Pending;
-use super::{Counts, Object, Tree};
+use super::{Object, Tree};
 use crate::entry::{ObjectId, Op, Place};
 use crate::lower::{Attribute, Kind, Lower, Made};
 use crate::mark::mark_of;
@@ -30,7 +30,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     /// The lower has done it.
     fn number(&self, order: &mut Pending, op: Op) {
         order.push(op);
-        Counts::add(&self.counts.operations, 1);
+        self.counts.operations.add(1);
     }
 
     /// `at`: `None` for a file without a name.

@@ -2,34 +2,63 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use oneflush_blocklog::Storage;
 
-use super::group::Request;
-use super::{Counts, Object, Tree};
+use super::group::{self, Answer, Request};
+use super::{Object, Tree};
 use crate::entry::{ObjectId, Seq};
 use crate::lower::{Kind, Lower};
+use crate::mutant::{self, Mutant};
+
+/// What a record took and did not write is lost to later ones (T8).
+struct PoisonsInPanic<'a>(&'a AtomicBool);
+
+impl Drop for PoisonsInPanic<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
 
 impl<L: Lower, S: Storage> Tree<L, S> {
     /// What is written to the file, and every operation that was done, is durable on return.
     pub fn sync(&self, id: ObjectId) -> io::Result<()> {
+        group::wait(|answer| self.sync_then(id, answer))
+    }
+
+    /// The same, told by `answer`: mostly by another thread, which writes for several. If that
+    /// panics, `answer` is dropped.
+    pub fn sync_then(&self, id: ObjectId, answer: Answer) {
+        match self.request_of(id) {
+            Ok(Some(request)) => self.ask_then(request, answer),
+            Ok(None) => answer(Ok(())),
+            Err(error) => answer(Err(error)),
+        }
+    }
+
+    /// What the log must have for a sync of the object. `None`: nothing.
+    fn request_of(&self, id: ObjectId) -> io::Result<Option<Request>> {
         self.sound()?;
-        Counts::add(&self.counts.syncs, 1);
+        self.counts.syncs.add(1);
         let object = self.object(id)?;
         if object.kind != Kind::File {
-            return self.ask(Request::Operations);
+            return Ok(Some(Request::Operations));
         }
         let needs_lower = {
             let mut state = object.state.lock();
             if state.at.is_empty() && self.lower.look(&object.node)?.names == 0 {
                 // Nobody can find it after a loss of power, unless it gets a name.
                 state.joins_when_named = !state.is_clean();
-                return Ok(());
+                return Ok(None);
             }
             state.needs_lower(self.options.threshold_bytes)
         };
-        if needs_lower { self.settle(&object, false) } else { self.ask(Request::Sync(id)) }
+        if !needs_lower {
+            return Ok(Some(Request::Sync(id)));
+        }
+        let seq = self.sync_lower(&object, false)?;
+        Ok(Some(Request::Settled(id, seq)))
     }
 
     /// Every operation that was done is durable on return.
@@ -63,11 +92,24 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     /// The lower has everything durably, and needs the log no more. Nothing may be done any more.
     pub fn finish(&self) -> io::Result<()> {
         self.sound()?;
-        self.or_poison(self.lower.set_mark(None).and_then(|()| self.lower.sync_all()))
+        self.or_poison(self.lower.set_mark(None))?;
+        if mutant::is(Mutant::UnmountNotSynced) {
+            return Ok(());
+        }
+        self.or_poison(self.lower.sync_all())
     }
 
     pub(super) fn ask(&self, request: Request) -> io::Result<()> {
-        self.group.ask(request, |requests| self.write_record(requests))
+        group::wait(|answer| self.ask_then(request, answer))
+    }
+
+    fn ask_then(&self, request: Request, answer: Answer) {
+        self.group.ask(request, answer, |requests| {
+            let panics = PoisonsInPanic(&self.poisoned);
+            let written = self.write_record(requests);
+            std::mem::forget(panics);
+            written
+        });
     }
 
     /// Syncs a file by the lower, and voids what the log has of it (T5). `stays_beyond`: what is
@@ -90,20 +132,31 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let (seq, dirs) = {
             let order = self.order.lock();
             let mut state = object.state.lock();
+            let dirty_bytes = state.dirty_bytes();
+            self.counts.asked_bytes.add(dirty_bytes);
+            self.counts.over_threshold.add((dirty_bytes > self.options.threshold_bytes).into());
             state.begin_settling();
             let is_new = std::mem::take(&mut state.is_new);
             let dirs: Vec<ObjectId> = state.at.iter().filter(|_| is_new).map(|at| at.dir).collect();
             (order.last, dirs)
         };
-        let synced = self.lower.sync(&object.node).and_then(|()| {
-            dirs.into_iter().try_for_each(|dir| self.lower.sync(&self.object(dir)?.node))
-        });
+        let synced = self.sync_with_directories(object, &dirs);
         let mut state = object.state.lock();
         state.settling -= 1;
         state.is_beyond_log |= stays_beyond;
         drop(state);
-        Counts::add(&self.counts.settled, 1);
+        self.counts.settled.add(1);
         self.or_poison(synced)?;
         Ok(seq)
+    }
+
+    fn sync_with_directories(&self, object: &Object<L::Node>, dirs: &[ObjectId]) -> io::Result<()> {
+        if !mutant::is(Mutant::FileNotSynced) {
+            self.lower.sync(&object.node)?;
+        }
+        if mutant::is(Mutant::DirectoryNotSynced) {
+            return Ok(());
+        }
+        dirs.iter().try_for_each(|dir| self.lower.sync(&self.object(*dir)?.node))
     }
 }

@@ -97,7 +97,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             group: Group::default(),
             poisoned: false.into(),
             is_touched: false.into(),
-            counts: super::Counts::default(),
+            counts: Counts::default(),
         };
         tree.begin_epoch(&mut tree.writer.lock(), Cut::default())?;
         Ok(tree)
@@ -226,6 +226,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
                 pieces.push(Piece { offset: range.start, form: Form::Plain, bytes });
             }
         }
+        self.counts.asked_bytes.add(state.dirty_bytes());
         state.dirty.clear();
         state.is_resized = false;
         state.was_emptied = false;
@@ -312,7 +313,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let begun = records::begin_epoch(&self.log, &writer.head, &payload);
         writer.previous = Some(writer.head.epoch).filter(|epoch| epoch.0 > 0);
         writer.head = begun.map_err(io::Error::other)?;
-        Counts::add(&self.counts.epochs, 1);
+        self.counts.epochs.add(1);
         self.note(epoch, &cut, payload.len());
         Ok(())
     }
@@ -327,8 +328,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         cut.strangers.keys().for_each(|id| note(id, |state, epoch| state.known = Some(epoch)));
         let data = cut.data.iter().map(|data| &data.id);
         data.for_each(|id| note(id, |state, epoch| state.live = Some(epoch)));
-        Counts::add(&self.counts.records, 1);
-        Counts::add(&self.counts.logged_bytes, self.log.record_bytes(payload_bytes));
+        self.counts.note_record(self.log.record_bytes(payload_bytes), cut.ops.len());
     }
 
     fn payload(&self, cut: &Cut, begins: bool, bases: &mut Bases) -> Vec<u8> {
@@ -378,6 +378,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let covered = self.unsynced();
         if !mutant::is(Mutant::EarlyRelease) {
             self.or_poison(self.lower.sync_all())?;
+            self.counts.lower_syncs.add(1);
         }
         let mut writer = self.writer.lock();
         if writer.previous == Some(previous) {
@@ -418,6 +419,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     fn release_epoch(&self, writer: &mut Writer, previous: Epoch) -> io::Result<()> {
         if !mutant::is(Mutant::EarlyRelease) {
             self.lower.sync_all()?;
+            self.counts.lower_syncs.add(1);
         }
         self.release_record(writer, previous)
     }
@@ -425,6 +427,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     fn release_record(&self, writer: &mut Writer, previous: Epoch) -> io::Result<()> {
         writer.head = records::release(&self.log, &writer.head).map_err(io::Error::other)?;
         writer.previous = None;
+        self.counts.flushes.add(1);
         for object in self.objects.read().by_id.values() {
             let mut state = object.state.lock();
             state.live = state.live.filter(|live| *live > previous);

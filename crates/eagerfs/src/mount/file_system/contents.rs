@@ -10,7 +10,6 @@ use rustix::fs::{FallocateFlags, SeekFrom, copy_file_range, fallocate, seek};
 use rustix::io::Errno;
 
 use super::super::answer::refused;
-use super::super::nodes::Left;
 use super::{Caller, Served};
 use crate::lower::{Kind, Lower};
 
@@ -38,15 +37,18 @@ impl Served {
         let object = self.nodes.get(number)?;
         let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
         object.node.open(writes)?;
-        self.nodes.opened(number, writes);
+        if writes {
+            self.nodes.opened_to_write(number);
+        }
         Ok(if writes { WRITES } else { READS })
     }
 
     pub fn release(&self, number: INodeNo, handle: FileHandle) -> io::Result<()> {
         let object = self.nodes.get(number)?;
-        let left = self.nodes.closed(number, handle == WRITES);
-        object.node.close();
-        if left == Left::Nothing { self.tree.closed(object.id) } else { Ok(()) }
+        if handle == WRITES {
+            self.nodes.closed_to_write(number);
+        }
+        if object.node.close() { self.tree.closed(object.id) } else { Ok(()) }
     }
 
     pub fn read(&self, number: INodeNo, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {

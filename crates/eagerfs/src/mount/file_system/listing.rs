@@ -4,6 +4,7 @@
 //! which mostly goes on where the last one stopped.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -119,6 +120,27 @@ impl Served {
         }
     }
 
+    /// `add` answers whether there was no room for a name any more.
+    fn add_names(
+        &self,
+        number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut add: impl FnMut(&Name) -> bool,
+    ) -> io::Result<()> {
+        let listing = self.listing(handle)?;
+        let mut listing = listing.lock();
+        listing.go_to(offset)?;
+        while let Some(name) = listing.next()? {
+            if !is_hidden(number, &name.name) && add(&name) {
+                listing.give_back(name);
+                break;
+            }
+            listing.took(&name);
+        }
+        Ok(())
+    }
+
     pub fn list(
         &self,
         number: INodeNo,
@@ -126,24 +148,9 @@ impl Served {
         offset: u64,
         reply: &mut ReplyDirectory,
     ) -> io::Result<()> {
-        let listing = self.listing(handle)?;
-        let mut listing = listing.lock();
-        listing.go_to(offset)?;
-        while let Some(name) = listing.next()? {
-            let is_full = !is_hidden(number, &name.name)
-                && reply.add(
-                    name.number,
-                    name.next,
-                    name.kind,
-                    std::ffi::OsStr::from_bytes(&name.name),
-                );
-            if is_full {
-                listing.give_back(name);
-                break;
-            }
-            listing.took(&name);
-        }
-        Ok(())
+        self.add_names(number, handle, offset, |name| {
+            reply.add(name.number, name.next, name.kind, OsStr::from_bytes(&name.name))
+        })
     }
 
     pub fn list_with_attributes(
@@ -153,14 +160,7 @@ impl Served {
         offset: u64,
         reply: &mut ReplyDirectoryPlus,
     ) -> io::Result<()> {
-        let listing = self.listing(handle)?;
-        let mut listing = listing.lock();
-        listing.go_to(offset)?;
-        while let Some(name) = listing.next()? {
-            if is_hidden(number, &name.name) {
-                listing.took(&name);
-                continue;
-            }
+        self.add_names(number, handle, offset, |name| {
             let is_dots = matches!(name.name.as_slice(), b"." | b"..");
             let found = if is_dots { None } else { self.look_up(number, &name.name).ok() };
             let is_entered = found.is_some();
@@ -172,20 +172,15 @@ impl Served {
             let is_full = reply.add(
                 attributes.ino,
                 name.next,
-                std::ffi::OsStr::from_bytes(&name.name),
+                OsStr::from_bytes(&name.name),
                 &TTL,
                 &attributes,
                 generation,
             );
-            if is_full {
-                if is_entered {
-                    self.forget(attributes.ino, 1);
-                }
-                listing.give_back(name);
-                break;
+            if is_full && is_entered {
+                self.forget(attributes.ino, 1);
             }
-            listing.took(&name);
-        }
-        Ok(())
+            is_full
+        })
     }
 }

@@ -52,6 +52,18 @@ fn answer_written(reply: ReplyWrite, written: io::Result<u32>) {
     }
 }
 
+impl FileSystem {
+    fn sync(&self, number: INodeNo, reply: ReplyEmpty) {
+        match self.0.nodes.get(number) {
+            Ok(object) => {
+                let answer = Box::new(move |synced| answer_empty(reply, synced));
+                self.0.tree.sync_then(object.id, answer);
+            }
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+}
+
 impl Filesystem for FileSystem {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         self.0.agree(config);
@@ -303,8 +315,7 @@ impl Filesystem for FileSystem {
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        let synced = self.0.nodes.get(number).and_then(|object| self.0.tree.sync(object.id));
-        answer_empty(reply, synced);
+        self.sync(number, reply);
     }
 
     fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -357,12 +368,12 @@ impl Filesystem for FileSystem {
     fn fsyncdir(
         &self,
         _request: &Request,
-        _number: INodeNo,
+        number: INodeNo,
         _handle: FileHandle,
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        answer_empty(reply, self.0.tree.sync_operations());
+        self.sync(number, reply);
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
