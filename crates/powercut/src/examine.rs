@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::forced::Forced;
 use crate::judge::Cases;
 use crate::layout::{Layout, SECTOR_BYTES, SLACK_BYTES};
+use crate::mounted::Recovery;
 use crate::notes;
 use crate::place::{MountedState, StateError, kinds, write};
 use crate::states::{self, Drawn, Kind, State};
@@ -31,6 +32,8 @@ pub struct Plan {
     pub device: Option<PathBuf>,
     pub states: usize,
     pub seed: u64,
+    /// The guest had a directory mounted by `oneflush mount`.
+    pub mounted: Option<Recovery>,
     /// The notes of the guest before: its disk was cut, and this one went on with it.
     pub before: Option<PathBuf>,
     /// States that are wrong are kept here.
@@ -202,7 +205,10 @@ fn one(
     let counts = report.states.entry(state.kind.name()).or_default();
     let result = match MountedState::mount(&state.partition, plan.fs, plan.device.as_ref(), stamp) {
         Ok(mounted) => {
-            let judged = cases.judge(mounted.path());
+            let judged = match plan.mounted {
+                Some(recovery) => recovery.judge(number, |at| cases.judge(at)),
+                None => cases.judge(mounted.path()),
+            };
             mounted.unmount()?;
             judged
         }

@@ -7,6 +7,8 @@
 //! - `integrity_check` says ok.
 //! - A second opening finds the same, a commit more works, and SQLite alone finds the same after
 //!   the close.
+//!
+//! Plain files beside the databases have their own judge (`files`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,6 +17,7 @@ use oneflush_crashlab::{
     Allowed, Found, NOTHING, SQLITE_ALONE, Setting, Workload, commit_one_more, look,
 };
 
+use crate::files::Files;
 use crate::notes::{Note, directory_of};
 use crate::work::Directory;
 
@@ -27,7 +30,10 @@ struct Case {
 
 /// All cases that were begun before a cut.
 #[derive(Default)]
-pub struct Cases(BTreeMap<usize, Case>);
+pub struct Cases {
+    databases: BTreeMap<usize, Case>,
+    files: Option<Files>,
+}
 
 impl Cases {
     /// Goes on by one note.
@@ -36,28 +42,36 @@ impl Cases {
             Note::Case { case, workload, setting, .. } => {
                 let nothing = vec![NOTHING; workload.files().len()];
                 let allowed = Allowed::from(&nothing);
-                self.0
-                    .insert(*case, Case { workload: *workload, setting: setting.clone(), allowed });
+                let case_of = Case { workload: *workload, setting: setting.clone(), allowed };
+                self.databases.insert(*case, case_of);
                 Ok(())
             }
-            Note::Mark { case, mark } => match self.0.get_mut(case) {
+            Note::Mark { case, mark } => match self.databases.get_mut(case) {
                 Some(case) => {
                     case.allowed.follow(mark);
                     Ok(())
                 }
                 None => Err(format!("case {case} has a mark, and was not begun")),
             },
+            Note::Files { seed } => {
+                self.files = Some(Files::new(*seed));
+                Ok(())
+            }
+            Note::Step { process, step, is_done } => match &mut self.files {
+                Some(files) => files.follow(*process, *step, *is_done),
+                None => Err("there is a step of plain files, which were not begun".to_owned()),
+            },
         }
     }
 
     /// Says what is wrong with a mounted state, if anything.
     pub fn judge(&self, mounted: &Path) -> Result<(), String> {
-        for (number, case) in &self.0 {
+        for (number, case) in &self.databases {
             case.judge(&mounted.join(directory_of(*number))).map_err(|error| {
                 format!("case {number}, {}, {}: {error}", case.workload, case.setting)
             })?;
         }
-        Ok(())
+        self.files.as_ref().map_or(Ok(()), |files| files.judge(mounted))
     }
 }
 

@@ -11,9 +11,11 @@
 //! is the kernel's own. `guest/power-cut` runs both halves.
 
 mod examine;
+mod files;
 mod forced;
 mod judge;
 mod layout;
+mod mounted;
 mod notes;
 mod place;
 mod processes;
@@ -48,6 +50,9 @@ enum What {
     /// One of several processes of `work`
     #[command(hide = true)]
     Process { task: String },
+    /// One of the processes with plain files of `work`
+    #[command(hide = true)]
+    FileProcess { task: String },
     /// On the host: write the partition of one state, for a guest that goes on with it
     Cut(Cut),
     /// In the guest: open what a cut has left, and commit more
@@ -93,6 +98,11 @@ struct Work {
     /// So often each workload runs
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: usize,
+
+    /// Processes with plain files beside the databases. What they ask for only a directory that is
+    /// mounted by `oneflush mount` promises
+    #[arg(long)]
+    files: bool,
 }
 
 #[derive(Args)]
@@ -136,6 +146,15 @@ struct Judge {
     /// In a guest: the device that the states are written to [default: loop devices]
     #[arg(long, value_name = "DEVICE")]
     device: Option<PathBuf>,
+
+    /// The guest had mounted /mnt/lower at /mnt/at by `oneflush mount`. Each state is recovered by
+    /// `oneflush mount` and `oneflush recover --fs` in turn
+    #[arg(long)]
+    mounted: bool,
+
+    /// Leaves the log of `oneflush mount` alone: states must lose something
+    #[arg(long, requires = "mounted")]
+    unrecovered: bool,
 
     /// Keeps the partitions of states that are wrong in this directory
     #[arg(long, value_name = "DIR")]
@@ -193,6 +212,7 @@ impl Recorded {
             device: None,
             states: self.states,
             seed: self.seed,
+            mounted: None,
             before: self.before,
             keep: None,
         }
@@ -211,6 +231,7 @@ fn main() -> ExitCode {
     let result = match Command::parse().what {
         What::Work(options) => work(options).map(|()| true),
         What::Process { task } => process(&task).map(|()| true),
+        What::FileProcess { task } => files::work(&task).map(|()| true),
         What::Cut(options) => cut(options).map(|()| true),
         What::GoOn(options) => go_on(options).map(|()| true),
         What::Judge(options) => judge(options),
@@ -246,6 +267,7 @@ fn work(options: Work) -> Result<(), String> {
         workloads,
         seed: options.seed,
         rounds: options.rounds,
+        has_files: options.files,
     })
 }
 
@@ -275,8 +297,17 @@ fn judge(options: Judge) -> Result<bool, String> {
     oneflush_vfs::register().map_err(|error| error.to_string())?;
     scratch::enter_private_namespace().map_err(|error| error.to_string())?;
     interrupt::install().map_err(|error| error.to_string())?;
-    let plan =
-        examine::Plan { device: options.device, keep: options.keep, ..options.recorded.plan() };
+    let mounted = match (options.mounted, options.unrecovered) {
+        (false, _) => None,
+        (true, false) => Some(mounted::Recovery::InTurn),
+        (true, true) => Some(mounted::Recovery::None),
+    };
+    let plan = examine::Plan {
+        device: options.device,
+        mounted,
+        keep: options.keep,
+        ..options.recorded.plan()
+    };
     let mut told = Duration::ZERO;
     let report = examine::examine(&plan, |done, elapsed| {
         if elapsed - told >= TELL_EVERY {

@@ -32,6 +32,16 @@ pub enum Note {
         case: usize,
         mark: Mark,
     },
+    /// Processes with plain files begin (`files`).
+    Files {
+        seed: u64,
+    },
+    /// One of these begins a step, or has done it.
+    Step {
+        process: usize,
+        step: usize,
+        is_done: bool,
+    },
 }
 
 pub fn directory_of(case: usize) -> String {

@@ -12,6 +12,7 @@ use fastrand::Rng;
 use oneflush_crashlab::{Actor, Amount, Connections, Script, Setting, Step, Workload};
 use serde::{Deserialize, Serialize};
 
+use crate::files;
 use crate::layout::MIB;
 use crate::notes::Notes;
 use crate::work::Directory;
@@ -43,7 +44,7 @@ pub struct Task {
 
 /// Where the notes of one process after the other begin. Before them are those of the first.
 pub fn regions() -> impl Iterator<Item = u64> {
-    (32..).map(|mib| mib * MIB)
+    (32 * MIB..files::NOTES_START).step_by(MIB as usize)
 }
 
 /// Runs processes on one new database, and kills some.

@@ -7,6 +7,7 @@ use oneflush_crashlab::{
     Actor, Amount, Connections, Machine, Mark, Script, Setting, Step, Workload, drawn_setting,
 };
 
+use crate::files;
 use crate::notes::{Note, Notes, directory_of};
 use crate::processes;
 
@@ -65,6 +66,8 @@ pub struct Plan {
     pub workloads: Vec<Workload>,
     pub seed: u64,
     pub rounds: usize,
+    /// Plain files beside the databases.
+    pub has_files: bool,
 }
 
 /// Runs all workloads in turn, so many rounds. Each run has a directory of its own.
@@ -72,6 +75,9 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     let notes = Notes::open(&plan.notes, 0)
         .map_err(|error| format!("{}: {error}", plan.notes.display()))?;
     let mut regions = processes::regions();
+    let of_files =
+        files::Shared { path: plan.directory.clone(), notes: plan.notes.clone(), seed: plan.seed };
+    let files = plan.has_files.then(|| files::begin(&of_files)).transpose()?;
     let cases = (0..plan.rounds).flat_map(|_| &plan.workloads);
     for (case, &workload) in cases.enumerate() {
         let seed = plan.seed.wrapping_add(case as u64);
@@ -89,7 +95,7 @@ pub fn run(plan: &Plan) -> Result<(), String> {
         };
         ran.map_err(|error| format!("case {case}, {workload}: {error}"))?;
     }
-    Ok(())
+    files.map_or(Ok(()), files::Running::wait)
 }
 
 fn run_case(
