@@ -36,8 +36,23 @@ def installed():
     run("mount", "--bind", programs, sbin)
     os.environ["PATH"] = f"/usr/local/bin:/usr/bin:/bin:{sbin}"
     yield
+    wait("a daemon has not ended", lambda: not any(name.endswith("sbin/oneflush") for name in running()))
     run("umount", sbin)
     run("umount", others)
+
+
+def running():
+    """The programs of the processes of this case. One that ends meanwhile has none."""
+    numbers = [name for name in os.listdir("/proc") if name.isdecimal()]
+    return [str(answer(os.readlink, f"/proc/{number}/exe")) for number in numbers]
+
+
+def wait(otherwise, is_so):
+    deadline = time.monotonic() + END_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            told.fail(otherwise)
+        time.sleep(0.02)
 
 
 def table(*lines):
@@ -78,11 +93,8 @@ def place_stats(at):
 
 def ended(place, name):
     """umount(8) does not wait for the daemon, which is not its child."""
-    deadline = time.monotonic() + END_S
-    while (log := place.fs / "lower-oneflush").exists():
-        if time.monotonic() > deadline:
-            told.fail(f"{log} is still there")
-        time.sleep(0.02)
+    log = place.fs / "lower-oneflush"
+    wait(f"{log} is still there", lambda: not log.exists())
     told.check("nothing lies there", mounts(place.at), [])
     told.check(f"{name} in the lower", (place.lower / name).read_text(), name)
 
@@ -149,10 +161,7 @@ def by_user(place):
     told.check("another's end of it", as_user(ME + 1, ME + 1, [], lambda: subprocess.run(["umount", at], capture_output=True).returncode) != 0, True)
     done = as_me("umount", at)
     told.check("a user's end of it", (done.returncode, done.stderr), (0, ""))
-    deadline = time.monotonic() + END_S
-    while (lower.parent / "lower-oneflush").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    told.check("what is left", sorted(os.listdir(lower.parent)), ["at", "lower"])
+    wait("the log is still there", lambda: sorted(os.listdir(lower.parent)) == ["at", "lower"])
     told.check("a user's file", (lower / "file").read_text(), "mine")
 
 
