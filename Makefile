@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build sqlite-lsmvbt oneflush-sqlite3 engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat files guest all-guests aarch64 suite-subset book clean help
+.PHONY: build sqlite-lsmvbt oneflush-sqlite3 engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat files files-turn guest all-guests aarch64 suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -12,7 +12,7 @@ endif
 endif
 
 RELEASE := target/release
-STAGES := lint build units model tsan clients compat bare guest suite-subset
+STAGES := lint build units model tsan clients compat files-turn bare guest suite-subset
 # Features that only tests have: broken variants and places to die at. One set for all test programs, so that nothing is compiled twice.
 CHECKED := oneflush-crashlab/mutants,oneflush-mvbt/kill-points,oneflush-vfs/kill-points
 # Where one crate is built alone, `oneflush-trace` stands beside it: the features of what build scripts need are then those of the whole
@@ -76,7 +76,7 @@ check:
 	@command -v python3 >/dev/null || scripts/need python3
 	@scripts/stages lint unit targets deny
 
-## test: formatting, lints, unit and integration tests, broken variants, deaths, model check, races, clients, neighbours, F2FS, a part of SQLite's own suite
+## test: formatting, lints, unit and integration tests, broken variants, deaths, model check, races, clients, neighbours, mounted directories, F2FS, a part of SQLite's own suite
 ## (every stage runs to its end, and a table closes the run; `make test STAGES="lint units"` runs some)
 test:
 	@command -v python3 >/dev/null || scripts/need python3
@@ -85,7 +85,7 @@ test:
 ## everything: the same, with the tests of the packages, the whole of SQLite's own suite and a million states of the crash simulator for each strategy
 everything:
 	@command -v python3 >/dev/null || scripts/need python3
-	@PACKAGES=quick scripts/stages $(filter-out clients guest suite-subset,$(STAGES)) package-tests all-clients all-guests crash-states sqlite-suite
+	@PACKAGES=quick scripts/stages $(filter-out clients files-turn guest suite-subset,$(STAGES)) package-tests all-clients files all-guests crash-states sqlite-suite
 
 ## lint: formatting, lines of at most 100 characters, links of the pages, lints as errors, the crates' documentation, and the lock files of what is no member of the workspace
 lint:
@@ -143,9 +143,13 @@ all-clients: build
 compat: build
 	@for strategy in plain eager; do SKIP_MISSING=1 compat/run --strategy $$strategy || failed=1; done; SKIP_MISSING=1 compat/run --strategy maw neighbours places backup || failed=1; exit $${failed:-0}
 
-## files: POSIX suites and real programs through `oneflush mount`, beside a plain directory (not a part of `test` yet); FILES=long: ten times more
+## files: POSIX suites and real programs through `oneflush mount`, beside a plain directory; FILES=long: ten times more
 files: build
 	SKIP_MISSING=1 files/run
+
+## files-turn: the quick ones of these, and a part of the others: which follows from the commit
+files-turn: build
+	SKIP_MISSING=1 files/run --turn
 
 ## guest: a guest with another kernel: SQLite on F2FS is recorded, strategy maw runs there, and the power of one strategy on one file system is cut
 guest: build
@@ -170,9 +174,10 @@ crash-states: build
 	@for strategy in plain eager waldio maw; do $(RELEASE)/oneflush crash --strategy $$strategy --states 1000000 --out build || failed=1; done; \
 		for engine in lsmvbt mvbt eagerfs; do $(RELEASE)/oneflush crash --engine $$engine --states 1000000 --out build || failed=1; done; exit $${failed:-0}
 
-## sqlite-suite: the whole of SQLite's own test suite on our VFS, with each strategy
+## sqlite-suite: the whole of SQLite's own test suite on our VFS, with each strategy; the subset through `oneflush mount`
 sqlite-suite:
-	@for strategy in stock plain eager waldio maw; do suite/run --all --strategy $$strategy || failed=1; done; exit $${failed:-0}
+	@for strategy in stock plain eager waldio maw; do suite/run --all --strategy $$strategy || failed=1; done; \
+		suite/run --subset --mounted || failed=1; exit $${failed:-0}
 
 ## bench: the comparison that docs/results/ keeps
 bench: build

@@ -6,6 +6,8 @@
 #
 # With LSMVBT, the crate, SQLite is the one with two B-trees. HOOK is the engine's library then, and
 # GENERATOR where the crate's program for the amalgamation is put.
+#
+# With SYNCS=1, SQLite's syncs reach the file system.
 
 THIS := $(lastword $(MAKEFILE_LIST))
 include Makefile
@@ -16,6 +18,9 @@ FLAGS = -DSQLITE_NO_SYNC=1 $(TEMP_STORE) $(TESTFIXTURE_FLAGS) \
 OBJECTS = $(addprefix objects/,$(notdir $(TESTFIXTURE_SRC:.c=.o)))
 ifdef LSMVBT
 OBJECTS := $(subst objects/sqlite3.o,objects/engines.o,$(OBJECTS))
+endif
+ifdef SYNCS
+OBJECTS := $(subst objects/sqlite3.o,objects/syncs.o,$(OBJECTS))
 endif
 vpath %.c $(sort $(dir $(TESTFIXTURE_SRC)))
 
@@ -39,6 +44,11 @@ objects/sqlite3.o: sqlite3.c
 	@mkdir -p objects
 	sed '/"EXTRA_INIT="/d' $< > objects/sqlite3.c
 	$(TCC) $(FLAGS) -c -o $@ objects/sqlite3.c
+
+objects/syncs.o: sqlite3.c
+	@mkdir -p objects
+	sed '/"EXTRA_INIT="/d' $< > objects/syncs.c
+	$(TCC) $(filter-out -DSQLITE_NO_SYNC=1,$(FLAGS)) -c -o $@ objects/syncs.c
 
 $(GENERATOR): $(LSMVBT)/examples/generate.rs $(LSMVBT)/src/generate.rs
 	rustc --edition 2024 -o $@ $<

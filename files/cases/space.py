@@ -4,6 +4,7 @@ import hashlib
 import mmap
 import os
 import random
+import time
 
 import calls
 import told
@@ -12,6 +13,9 @@ from scenes import answer, play
 
 GIGABYTE = 1 << 30
 PAGE = 4096
+# What a full lower has again when its filler is gone.
+FREE_BYTES = 32 << 20
+FREE_S = 60
 
 
 def data_of(file):
@@ -158,8 +162,13 @@ def full(place):
     os.unlink(place.at / "filler")
     if place.stats()["poisoned"] != "0":
         told.fail(f"nothing is acknowledged any more after ENOSPC: {place.said()}")
-    # There is space again, and everything works.
+    # There is space again, when the daemon has let go of what was removed, and everything works.
     answer(os.unlink, place.at / "small")
+    deadline = time.monotonic() + FREE_S
+    while os.statvfs(place.at).f_bavail * os.statvfs(place.at).f_frsize < FREE_BYTES:
+        if time.monotonic() > deadline:
+            told.fail(f"what was removed still takes its space after {FREE_S} s")
+        time.sleep(0.01)
     with open(place.at / "after", "wb") as file:
         file.write(b"a" * 3_000_000)
         os.fsync(file.fileno())

@@ -55,8 +55,8 @@ fn mount_of(lower: &Directory) -> u64 {
 }
 
 /// Brings the lower to what its log holds, if there is one. The log stays. `over_changes`: also if
-/// the lower was used without the mount since the log's last word. `here`: what this mount would say
-/// in a log.
+/// the lower was used without the mount since the log's last word. `here`: what this mount would
+/// say in a log.
 pub fn recover(
     place: &Place,
     lower: &Directory,
