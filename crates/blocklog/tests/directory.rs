@@ -3,7 +3,7 @@
 mod common;
 
 use common::{
-    Memory, OfEpoch, UUID, create, create_for_directory, of_version_2, open_and_scan,
+    Ended, Memory, OfEpoch, UUID, create, create_for_directory, of_version_2, open_and_scan,
     open_and_scan_epochs, scan, scan_epochs, turn_into_one_of_a_directory,
 };
 use oneflush_blocklog::{CHUNK_BYTES, Epoch, Error, Head, KIND_RELEASE, Log, Lsn};
@@ -74,6 +74,14 @@ fn a_newer_format_and_a_flipped_bit_are_neither_kind() {
     }
 }
 
+/// Epochs 1 and 2, both live.
+fn two_live() -> (Log<Memory>, Head) {
+    let (log, head) = create_for_directory(512, CHUNK_BYTES);
+    let one = log.begin_epoch(&head, 1, b"one").unwrap();
+    let two = log.begin_epoch(&one, 1, b"two").unwrap();
+    (log, two)
+}
+
 /// Nothing is written where this is the answer.
 #[track_caller]
 fn expect_bad_head(log: &Log<Memory>, answer: Result<Head, Error>) {
@@ -83,9 +91,7 @@ fn expect_bad_head(log: &Log<Memory>, answer: Result<Head, Error>) {
 
 #[test]
 fn an_epoch_begins_only_when_the_one_before_the_last_is_released() {
-    let (log, head) = create_for_directory(512, CHUNK_BYTES);
-    let one = log.begin_epoch(&head, 1, b"one").unwrap();
-    let two = log.begin_epoch(&one, 1, b"two").unwrap();
+    let (log, two) = two_live();
     log.storage().take_operations();
     expect_bad_head(&log, log.begin_epoch(&two, 1, b"three"));
     let released = log.release(&two, Epoch(1)).unwrap();
@@ -97,9 +103,7 @@ fn an_epoch_begins_only_when_the_one_before_the_last_is_released() {
 
 #[test]
 fn after_opening_the_scan_says_what_is_released() {
-    let (log, head) = create_for_directory(512, CHUNK_BYTES);
-    let one = log.begin_epoch(&head, 1, b"one").unwrap();
-    let two = log.begin_epoch(&one, 1, b"two").unwrap();
+    let (log, two) = two_live();
     let memory = log.storage().clone();
     let reopened = Log::open_for_directory(memory.clone()).unwrap();
     assert_eq!(scan_epochs(&reopened).unwrap().1, Some(two));
@@ -120,9 +124,7 @@ fn after_opening_the_scan_says_what_is_released() {
 
 #[test]
 fn a_release_that_failed_releases_nothing() {
-    let (log, head) = create_for_directory(512, CHUNK_BYTES);
-    let one = log.begin_epoch(&head, 1, b"one").unwrap();
-    let two = log.begin_epoch(&one, 1, b"two").unwrap();
+    let (log, two) = two_live();
     log.storage().fail_after(0);
     assert!(matches!(log.release(&two, Epoch(1)), Err(Error::Io { .. })));
     log.storage().heal();
@@ -156,9 +158,7 @@ fn only_the_epoch_before_the_heads_is_released_and_only_by_a_release() {
 
 #[test]
 fn a_release_has_the_documented_bytes() {
-    let (log, head) = create_for_directory(512, CHUNK_BYTES);
-    let one = log.begin_epoch(&head, 1, b"one").unwrap();
-    let two = log.begin_epoch(&one, 1, b"two").unwrap();
+    let (log, two) = two_live();
     let end = log.release(&two, Epoch(1)).unwrap();
     assert_eq!((end.position, end.lsn), (1024, Lsn(3)));
     let bytes = log.storage().bytes();
@@ -191,24 +191,14 @@ fn a_full_lane_refuses_a_release_and_growing_makes_room() {
 
 #[test]
 fn an_error_of_the_visitor_ends_the_scan_of_epochs() {
-    #[derive(Debug)]
-    enum Mine {
-        Stop,
-        Log,
-    }
-    impl From<Error> for Mine {
-        fn from(_: Error) -> Mine {
-            Mine::Log
-        }
-    }
     let (log, head) = create_for_directory(4096, CHUNK_BYTES);
     let head = log.begin_epoch(&head, 1, b"begin").unwrap();
     log.begin_epoch(&head, 1, b"begin").unwrap();
     for at in [Epoch(1), Epoch(2)] {
-        let scanned =
-            log.scan_epochs(|epoch, _, _, _| if epoch == at { Err(Mine::Stop) } else { Ok(()) });
-        assert!(matches!(scanned, Err(Mine::Stop)));
+        let scanned = log
+            .scan_epochs(|epoch, _, _, _| if epoch == at { Err(Ended::ByVisitor) } else { Ok(()) });
+        assert!(matches!(scanned, Err(Ended::ByVisitor)));
     }
     log.storage().fail_after(0);
-    assert!(matches!(log.scan_epochs(|_, _, _, _| Ok(())), Err(Mine::Log)));
+    assert!(matches!(log.scan_epochs(|_, _, _, _| Ok(())), Err(Ended::ByLog)));
 }

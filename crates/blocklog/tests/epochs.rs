@@ -5,7 +5,7 @@ mod common;
 
 use common::{
     Memory, OfEpoch, create, create_for_directory, offset, open_and_scan_epochs,
-    turn_into_one_of_a_directory,
+    turn_into_one_of_a_directory, write_without_flush,
 };
 use oneflush_blocklog::{
     CHUNK_BYTES, Epoch, Error, FIRST_CHUNK_BYTES, Head, KIND_RELEASE, Log, Lsn,
@@ -393,16 +393,11 @@ fn a_file_that_was_cut_off_is_damage_where_a_live_record_is_lost() {
 #[test]
 fn what_a_scan_of_epochs_showed_is_durable() {
     let (log, head) = create_for_directory(4096, 2 * CHUNK_BYTES);
-    let filler = vec![1; CHUNK_BYTES as usize - 4096 - 52];
-    let head = log.begin_epoch(&head, 1, &filler).unwrap();
-    let memory = log.storage();
-    memory.fail_after(2);
-    log.append(&head, 2, &[2; 6000]).unwrap_err();
-    memory.heal();
+    write_without_flush(&log, &head);
     let (records, head) = common::scan_epochs(&log).unwrap();
     assert_eq!(records.len(), 2);
     log.append(&head.unwrap(), 3, b"further").unwrap();
-    assert_eq!(open_and_scan_epochs(&memory.crash(|_| false)).unwrap().0.len(), 3);
+    assert_eq!(open_and_scan_epochs(&log.storage().crash(|_| false)).unwrap().0.len(), 3);
 }
 
 #[test]

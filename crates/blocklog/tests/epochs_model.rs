@@ -1,11 +1,12 @@
 //! Random histories of a directory's log against a model. The model is two lists: the records of
 //! the newest epoch, and those of the epoch before while that is live.
 
+#[path = "common/arbitrary.rs"]
+mod arbitrary;
 mod common;
 
-use common::{
-    Memory, OfEpoch, UUID, create_for_directory, offset, open_and_scan_epochs, scan_epochs,
-};
+use arbitrary::{after_failure, damage, length, payload};
+use common::{Memory, OfEpoch, UUID, create_for_directory, open_and_scan_epochs, scan_epochs};
 use oneflush_blocklog::{CHUNK_BYTES, Epoch, Error, FIRST_CHUNK_BYTES, Head, Log};
 use proptest::prelude::*;
 
@@ -34,8 +35,6 @@ enum Step {
 }
 
 fn write() -> impl Strategy<Value = Write> {
-    let length =
-        || prop_oneof![6 => 0..6000usize, 2 => 6000..80_000usize, 1 => 200_000..600_000usize];
     prop_oneof![
         6 => length().prop_map(|length| Write::Append { length }),
         3 => length().prop_map(|length| Write::Begin { length }),
@@ -98,9 +97,7 @@ impl World {
     /// What the log answers, and the record that it then has.
     fn write(&self, write: Write, number: usize) -> (Result<Head, Error>, OfEpoch) {
         let Head { epoch: Epoch(epoch), lsn, .. } = self.head;
-        let payload = |length: usize| -> Vec<u8> {
-            (0..length).map(|index| (index ^ index >> 8) as u8 ^ (number * 5) as u8).collect()
-        };
+        let payload = |length| payload(length, (number * 5) as u8);
         let kind = number as u8 % 16;
         match write {
             Write::Append { length } => (
@@ -147,13 +144,9 @@ impl World {
                 self.check();
             }
             Step::Fail { write, at, power, seed } => {
-                let memory = self.log.storage().clone();
-                memory.fail_after(at);
+                self.log.storage().fail_after(at);
                 let (answer, record) = self.write(write, number);
-                memory.heal();
-                let mut rng = fastrand::Rng::with_seed(seed);
-                let odds = rng.f64() * 1.2;
-                let memory = if power { memory.crash(|_| rng.f64() < odds) } else { memory };
+                let memory = after_failure(self.log.storage(), power, seed);
                 self.log = Log::open_for_directory(memory).unwrap();
                 let (records, head) = scan_epochs(&self.log).unwrap();
                 let head = head.unwrap_or_else(|| self.log.empty_head().unwrap());
@@ -198,11 +191,7 @@ proptest! {
     #[test]
     fn any_damage_gives_an_error_or_records_of_two_epochs_that_were_written(
         writes in prop::collection::vec((0..3000usize, 0..5u8), 1..16),
-        damage in prop::collection::vec(
-            (any::<prop::sample::Index>(), 1..2000usize, any::<u8>()),
-            1..4,
-        ),
-        cut in any::<prop::sample::Index>(),
+        damage in damage(),
     ) {
         let (log, head) = create_for_directory(512, CHUNK_BYTES);
         let mut head = log.begin_epoch(&head, 1, b"first").unwrap();
@@ -219,19 +208,7 @@ proptest! {
                 head = log.release(&head, Epoch(head.epoch.0 - 1)).unwrap();
             }
         }
-        let mut bytes = log.storage().bytes();
-        for (place, length, value) in &damage {
-            // Where the records are, and the first block.
-            let start = match place.index(3) {
-                0 => place.index(512),
-                lane => offset(512, lane as u64 - 1, 0) + place.index(20_000),
-            };
-            bytes[start..start + length].fill(*value);
-        }
-        if cut.index(4) == 0 {
-            bytes.truncate(cut.index(bytes.len()));
-        }
-        if let Ok((records, _)) = open_and_scan_epochs(&Memory::of(512, bytes)) {
+        if let Ok((records, _)) = open_and_scan_epochs(&damage.done_to(log.storage())) {
             prop_assert!(records.iter().all(|record| written.contains(record)));
             let first = records.first().map_or(0, |record| record.0);
             prop_assert!(records.iter().all(|record| record.0 <= first + 1));

@@ -1,8 +1,11 @@
 //! Random histories against a model. The model is two lists: the records of the epoch, and those of
 //! the epoch before.
 
+#[path = "common/arbitrary.rs"]
+mod arbitrary;
 mod common;
 
+use arbitrary::{after_failure, damage, length, payload};
 use common::{Memory, Record, UUID, open_and_scan, scan};
 use oneflush_blocklog::{CHUNK_BYTES, Error, FIRST_CHUNK_BYTES, Head, Log};
 use proptest::prelude::*;
@@ -28,10 +31,6 @@ enum Step {
         power: bool,
         seed: u64,
     },
-}
-
-fn length() -> impl Strategy<Value = usize> {
-    prop_oneof![6 => 0..6000usize, 2 => 6000..80_000usize, 1 => 200_000..600_000usize]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -78,9 +77,7 @@ impl World {
 
     fn step(&mut self, step: &Step, number: usize) {
         let kind = number as u8;
-        let payload = |length: usize| -> Vec<u8> {
-            (0..length).map(|index| (index ^ index >> 8) as u8 ^ kind).collect()
-        };
+        let payload = |length| payload(length, kind);
         match *step {
             Step::Append { length } | Step::Begin { length } => {
                 let begin = matches!(step, Step::Begin { .. });
@@ -100,14 +97,10 @@ impl World {
             Step::Reopen => self.log = Log::open(self.log.storage().clone()).unwrap(),
             Step::Fail { begin, length, at, power, seed } => {
                 let begin = begin || self.head.epoch.0 == 0;
-                let memory = self.log.storage().clone();
-                memory.fail_after(at);
+                self.log.storage().fail_after(at);
                 let written = self.write(begin, kind, &payload(length));
-                memory.heal();
                 let after = self.records_after(begin, (kind, self.head.lsn.0 + 1, payload(length)));
-                let mut rng = fastrand::Rng::with_seed(seed);
-                let odds = rng.f64() * 1.2;
-                let memory = if power { memory.crash(|_| rng.f64() < odds) } else { memory };
+                let memory = after_failure(self.log.storage(), power, seed);
                 self.log = Log::open(memory).unwrap();
                 let (records, head) = scan(&self.log).unwrap();
                 let known = match written {
@@ -147,11 +140,7 @@ proptest! {
     #[test]
     fn any_damage_gives_an_error_or_records_that_were_written(
         lengths in prop::collection::vec(0..3000usize, 1..12),
-        damage in prop::collection::vec(
-            (any::<prop::sample::Index>(), 1..2000usize, any::<u8>()),
-            1..4,
-        ),
-        cut in any::<prop::sample::Index>(),
+        damage in damage(),
     ) {
         let (log, head) = Log::create(Memory::new(512), UUID, 4096, CHUNK_BYTES).unwrap();
         let mut head = head;
@@ -166,19 +155,7 @@ proptest! {
             .unwrap();
             written.push((1, head.lsn.0, payload));
         }
-        let mut bytes = log.storage().bytes();
-        for (place, length, value) in &damage {
-            // Where the records are, and the first block.
-            let start = match place.index(3) {
-                0 => place.index(512),
-                lane => common::offset(512, lane as u64 - 1, 0) + place.index(20_000),
-            };
-            bytes[start..start + length].fill(*value);
-        }
-        if cut.index(4) == 0 {
-            bytes.truncate(cut.index(bytes.len()));
-        }
-        if let Ok((records, _)) = open_and_scan(&Memory::of(512, bytes)) {
+        if let Ok((records, _)) = open_and_scan(&damage.done_to(log.storage())) {
             prop_assert!(records.iter().all(|record| written.contains(record)));
         }
     }

@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{Memory, Operation, Record, create, open_and_scan, scan, tear};
+use common::{
+    Memory, Operation, Record, begin_to_the_chunks_border, create, open_and_scan, scan, tear,
+    write_without_flush,
+};
 use oneflush_blocklog::{CHUNK_BYTES, Error, Head, Log};
 
 fn begun(block_bytes: usize) -> (Log<Memory>, Head) {
@@ -69,8 +72,7 @@ fn a_torn_record_of_many_blocks_is_there_or_not() {
 fn a_record_over_a_chunks_border_is_torn_between_its_writes_and_before_its_flush() {
     for failing in 0..3 {
         let (log, head) = create(4096, 2 * CHUNK_BYTES);
-        let filler = vec![1; CHUNK_BYTES as usize - 4096 - 52];
-        let head = log.begin_epoch(&head, 1, &filler).unwrap();
+        let head = begin_to_the_chunks_border(&log, &head);
         assert_eq!(head.position, CHUNK_BYTES - 4096);
         let before = scan(&log).unwrap().0;
         let payload = vec![2; 6000];
@@ -174,16 +176,11 @@ fn a_torn_creation_is_unfinished_or_an_empty_log() {
 #[test]
 fn what_a_scan_showed_is_durable() {
     let (log, head) = create(4096, 2 * CHUNK_BYTES);
-    let filler = vec![1; CHUNK_BYTES as usize - 4096 - 52];
-    let head = log.begin_epoch(&head, 1, &filler).unwrap();
-    let memory = log.storage();
-    memory.fail_after(2);
-    log.append(&head, 2, &[2; 6000]).unwrap_err();
-    memory.heal();
+    write_without_flush(&log, &head);
     let (records, head) = scan(&log).unwrap();
     assert_eq!(records.len(), 2);
     log.append(&head.unwrap(), 3, b"further").unwrap();
-    assert_eq!(open_and_scan(&memory.crash(|_| false)).unwrap().0.len(), 3);
+    assert_eq!(open_and_scan(&log.storage().crash(|_| false)).unwrap().0.len(), 3);
 }
 
 /// The number of the torn record is given again, to the next epoch's first record. That is no

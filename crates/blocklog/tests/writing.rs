@@ -3,7 +3,8 @@
 mod common;
 
 use common::{
-    Memory, Operation, UUID, create, of_version_2, offset, offset_in_version_2, open_and_scan, scan,
+    Ended, Memory, Operation, UUID, create, of_version_2, offset, offset_in_version_2,
+    open_and_scan, scan,
 };
 use oneflush_blocklog::{CHUNK_BYTES, Epoch, Error, FIRST_CHUNK_BYTES, Head, Log, Lsn, Storage};
 
@@ -233,19 +234,9 @@ fn sizes_that_no_database_or_file_has_are_refused_before_any_write() {
 
 #[test]
 fn an_error_of_the_visitor_ends_the_scan() {
-    #[derive(Debug)]
-    enum Mine {
-        Stop,
-        Log,
-    }
-    impl From<Error> for Mine {
-        fn from(_: Error) -> Mine {
-            Mine::Log
-        }
-    }
     let (log, head) = create(4096, CHUNK_BYTES);
     log.begin_epoch(&head, 1, b"begin").unwrap();
-    assert!(matches!(log.scan(|_, _, _| Err(Mine::Stop)), Err(Mine::Stop)));
+    assert!(matches!(log.scan(|_, _, _| Err(Ended::ByVisitor)), Err(Ended::ByVisitor)));
     log.storage().fail_after(0);
-    assert!(matches!(log.scan(|_, _, _| Ok(())), Err(Mine::Log)));
+    assert!(matches!(log.scan(|_, _, _| Ok(())), Err(Ended::ByLog)));
 }

@@ -294,23 +294,47 @@ fn simulate(options: &Options) -> Result<(), Failure> {
     conclude(options, &report, table, told, json, || command(&plan, all))
 }
 
-/// The setting of SQLite on its second B-tree, which has no others.
-fn of_lsmvbt(options: &Options) -> Result<Setting, Failure> {
+/// The first option that is given and that an engine does not have. `own`: those that it has.
+fn foreign(options: &Options, own: &[&str]) -> Option<&'static str> {
     let given = [
         ("--strategy", options.strategy != "auto"),
+        ("--workload", !options.workload.is_empty()),
+        ("--faults", options.faults.is_some()),
         ("--journal", options.journal.is_some()),
         ("--synchronous", options.synchronous.is_some()),
         ("--uri", !options.uri.is_empty()),
+        ("--sabotage", options.sabotage != "none"),
     ];
+    let is_foreign = |(name, is_given): &(&str, bool)| *is_given && !own.contains(name);
+    given.into_iter().find(is_foreign).map(|(name, _)| name)
+}
+
+/// Refuses what means nothing without SQLite. `has` says in words what the engine has.
+fn refuse_those_of_sqlite(
+    options: &Options,
+    engine: &str,
+    own: &[&str],
+    has: &str,
+) -> Result<(), Failure> {
+    match foreign(options, own) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Failure::usage(format!("{name} is for SQLite; --engine {engine} has {has}")))
+        }
+    }
+}
+
+/// The setting of SQLite on its second B-tree, which has no others.
+fn of_lsmvbt(options: &Options) -> Result<Setting, Failure> {
     let switched = Workload::Switched.name();
     if options.workload.iter().any(|word| word == switched) {
         return Err(Failure::usage(format!(
             "--workload {switched} changes the strategy, and --engine {LSMVBT} has none"
         )));
     }
-    match given.iter().find(|(_, is_given)| *is_given) {
+    match foreign(options, &["--workload", "--faults", "--sabotage"]) {
         None => Ok(Setting::of(LSMVBT)),
-        Some((name, _)) => Err(Failure::usage(format!(
+        Some(name) => Err(Failure::usage(format!(
             "{name} is for --engine {SQLITE}; a commit of {LSMVBT} has no strategy and no journal, \
                 and is durable at every level"
         ))),

@@ -41,7 +41,7 @@ fn directory() -> (TempDir, Directory) {
 }
 
 fn is_root() -> bool {
-    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         skip("only root may give files away and open them by handle");
     }
@@ -340,6 +340,18 @@ fn what_was_changed_without_the_mount_is_noticed() {
     }
 }
 
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A directory that another user owns, and everybody reads.
+fn directory_of(user: u32) -> TempDir {
+    let at = tempfile::tempdir().unwrap();
+    chown(at.path(), Some(user), Some(user)).unwrap();
+    set_mode(at.path(), 0o755);
+    at
+}
+
 /// git makes its objects for reading only, and writes them then. Where another user than root had
 /// mounted, that was refused, and a sync of a file that its owner may not read ended the mount.
 #[test]
@@ -347,11 +359,9 @@ fn who_is_not_root_writes_and_syncs_his_own_whatever_the_modes_are() {
     if !is_root() {
         return;
     }
-    let at = tempfile::tempdir().unwrap();
-    chown(at.path(), Some(1234), Some(1234)).unwrap();
-    fs::set_permissions(at.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let at = directory_of(1234);
     fs::write(at.path().join("of root"), "secret").unwrap();
-    fs::set_permissions(at.path().join("of root"), fs::Permissions::from_mode(0o600)).unwrap();
+    set_mode(&at.path().join("of root"), 0o600);
     as_user(1234, 1234, &[], || {
         let lower = Directory::open(at.path(), 4).unwrap();
         let root = lower.root();
@@ -383,11 +393,9 @@ fn who_is_not_root_recovers_his_own_beside_what_is_anothers() {
     if !is_root() {
         return;
     }
-    let at = tempfile::tempdir().unwrap();
-    chown(at.path(), Some(1234), Some(1234)).unwrap();
-    fs::set_permissions(at.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let at = directory_of(1234);
     fs::create_dir(at.path().join("of root")).unwrap();
-    fs::set_permissions(at.path().join("of root"), fs::Permissions::from_mode(0o700)).unwrap();
+    set_mode(&at.path().join("of root"), 0o700);
     as_user(1234, 1234, &[], || {
         let lower = Directory::open(at.path(), 4).unwrap();
         let root = lower.root();

@@ -10,21 +10,15 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use common::{Mount, Sizes, may_mount};
+use common::{Draws, Mount, Sizes, may_mount, names};
 use oneflush_eagerfs::mount::{self, Options};
-use oneflush_testing::{has_programs, run, wait_until};
-
-#[test]
-fn serves_what_another_test_has_mounted() {
-    common::serve();
-}
+use oneflush_testing::{run, wait_until};
 
 #[test]
 fn a_clean_unmount_leaves_the_directory_and_no_log() {
-    if !may_mount("a_clean_unmount_leaves_the_directory_and_no_log") {
+    let Some(mut mount) = Mount::new("a_clean_unmount_leaves_the_directory_and_no_log") else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     let dir = mount.log().parent().unwrap().to_owned();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode(&dir), mode(&mount.log())), (0o700, 0o600));
@@ -62,28 +56,30 @@ fn fill(at: &Path) {
     cut.sync_all().unwrap();
 }
 
-fn check(at: &Path) {
+fn check_synced(at: &Path) {
     let synced = vec![b's'; 100_000];
     for name in ["dir/synced", "second", "link"] {
         assert!(fs::read(at.join(name)).unwrap() == synced, "{name}");
     }
+    assert_eq!(fs::read(at.join("cut")).unwrap(), vec![b'c'; 1000]);
+}
+
+fn check(at: &Path) {
+    check_synced(at);
     assert_eq!(fs::read(at.join("dir/not synced")).unwrap(), b"not synced");
     assert_eq!(fs::read(at.join("replaced")).unwrap(), b"new");
     let mode = fs::metadata(at.join("replaced")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o640);
-    assert_eq!(fs::read(at.join("cut")).unwrap(), vec![b'c'; 1000]);
-    let mut names: Vec<_> =
-        fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    names.sort();
-    assert_eq!(names, ["cut", "dir", "link", "replaced", "second"]);
+    assert_eq!(names(at), ["cut", "dir", "link", "replaced", "second"]);
 }
 
 #[test]
 fn after_the_daemons_death_the_next_mount_has_all_that_it_was_given() {
-    if !may_mount("after_the_daemons_death_the_next_mount_has_all_that_it_was_given") {
+    let Some(mut mount) =
+        Mount::new("after_the_daemons_death_the_next_mount_has_all_that_it_was_given")
+    else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     fill(&mount.at);
     mount.kill();
     let error = fs::metadata(&mount.at).unwrap_err();
@@ -100,24 +96,28 @@ fn after_the_daemons_death_the_next_mount_has_all_that_it_was_given() {
     check(&mount.lower);
 }
 
+/// Mounts as after a sync of the lower that failed: what the lower has is not trusted then.
+fn start_and_replay(mount: &mut Mount) {
+    let failed = mount.log().with_file_name("log-failed");
+    fs::write(&failed, "").unwrap();
+    mount.start();
+    assert!(mount.before().starts_with("Replayed"), "{}", mount.before());
+    assert!(!failed.exists());
+}
+
 #[test]
 fn a_log_is_replayed_over_what_the_lower_has_already() {
-    if !may_mount("a_log_is_replayed_over_what_the_lower_has_already") {
+    let Some(mut mount) = Mount::new("a_log_is_replayed_over_what_the_lower_has_already") else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     fill(&mount.at);
     let file = File::open(mount.at.join("cut")).unwrap();
     file.sync_all().unwrap();
     drop(file);
     mount.kill();
-    // As if a sync of the lower had failed: what it has is not to be trusted.
     fs::write(mount.lower.join("dir/synced"), "lost").unwrap();
-    fs::write(mount.log().with_file_name("log-failed"), "").unwrap();
-    mount.start();
-    assert!(mount.before().starts_with("Replayed"), "{}", mount.before());
+    start_and_replay(&mut mount);
     check(&mount.at);
-    assert!(!mount.log().with_file_name("log-failed").exists());
     mount.unmount();
     check(&mount.lower);
     assert!(!mount.log().exists());
@@ -125,10 +125,9 @@ fn a_log_is_replayed_over_what_the_lower_has_already() {
 
 #[test]
 fn what_is_lost_of_the_lower_comes_back_from_the_log() {
-    if !may_mount("what_is_lost_of_the_lower_comes_back_from_the_log") {
+    let Some(mut mount) = Mount::new("what_is_lost_of_the_lower_comes_back_from_the_log") else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     fill(&mount.at);
     fs::create_dir(mount.at.join("last")).unwrap();
     File::open(&mount.at).unwrap().sync_all().unwrap();
@@ -141,24 +140,17 @@ fn what_is_lost_of_the_lower_comes_back_from_the_log() {
     }
     // Not every file system has one.
     let _ = rustix::fs::removexattr(&mount.lower, "trusted.oneflush.mark");
-    fs::write(mount.log().with_file_name("log-failed"), "").unwrap();
-    mount.start();
-    assert!(mount.before().starts_with("Replayed"), "{}", mount.before());
-    let synced = vec![b's'; 100_000];
-    for name in ["dir/synced", "second", "link"] {
-        assert!(fs::read(mount.at.join(name)).unwrap() == synced, "{name}");
-    }
-    assert_eq!(fs::read(mount.at.join("cut")).unwrap(), vec![b'c'; 1000]);
+    start_and_replay(&mut mount);
+    check_synced(&mount.at);
     assert!(fs::metadata(mount.at.join("last")).unwrap().is_dir());
     mount.unmount();
 }
 
 #[test]
 fn a_signal_unmounts_also_while_somebody_uses_the_mount() {
-    if !may_mount("a_signal_unmounts_also_while_somebody_uses_the_mount") {
+    let Some(mut mount) = Mount::new("a_signal_unmounts_also_while_somebody_uses_the_mount") else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     let terminate = |mount: &Mount| {
         let pid = rustix::process::Pid::from_raw(mount.pid() as i32).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -250,15 +242,16 @@ fn what_cannot_be_mounted_is_refused_with_the_way_out() {
 
 #[test]
 fn a_log_that_is_not_this_directorys_or_is_damaged_is_refused_and_left() {
-    if !may_mount("a_log_that_is_not_this_directorys_or_is_damaged_is_refused_and_left") {
+    let Some(mut mount) =
+        Mount::new("a_log_that_is_not_this_directorys_or_is_damaged_is_refused_and_left")
+    else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     fill(&mount.at);
     mount.kill();
     mount::unmount(&mount.at).unwrap();
     let whole = fs::read(mount.log()).unwrap();
-    let other = mount.lower.parent().unwrap().join("other");
+    let other = mount.beside("other");
     fs::create_dir(&other).unwrap();
     let good = Options::new(&mount.lower, &mount.at);
     let say = |options: &Options| {
@@ -300,18 +293,9 @@ fn a_log_that_is_not_this_directorys_or_is_damaged_is_refused_and_left() {
 
 #[test]
 fn a_full_lower_refuses_and_loses_nothing_that_was_acknowledged() {
-    if !may_mount("a_full_lower_refuses_and_loses_nothing_that_was_acknowledged")
-        || !has_programs(&["mkfs.ext4", "mount"])
-    {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let disk = tempfile::NamedTempFile::new().unwrap();
-    disk.as_file().set_len(64 << 20).unwrap();
-    run(Command::new("mkfs.ext4").arg("-q").arg(disk.path()));
-    run(Command::new("mount").args(["-o", "loop"]).arg(disk.path()).arg(folder.path()));
-    let mut mount =
-        Mount::in_folder(folder, Sizes { log_bytes: Some(8 << 20), ..Sizes::default() });
+    let test = "a_full_lower_refuses_and_loses_nothing_that_was_acknowledged";
+    let sizes = Sizes { log_bytes: Some(8 << 20), ..Sizes::default() };
+    let Some(mut mount) = Mount::on_small_disk(test, sizes) else { return };
     let mut synced = File::create(mount.at.join("synced")).unwrap();
     let mut acknowledged = 0;
     let mut number = 0;
@@ -353,32 +337,19 @@ fn a_full_lower_refuses_and_loses_nothing_that_was_acknowledged() {
 /// The log once asked for a longer half on a full disk, and then nothing was acknowledged any more.
 #[test]
 fn a_log_that_cannot_grow_goes_on_with_what_it_has() {
-    if !may_mount("a_log_that_cannot_grow_goes_on_with_what_it_has")
-        || !has_programs(&["mkfs.ext4", "mount"])
-    {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let disk = tempfile::NamedTempFile::new().unwrap();
-    disk.as_file().set_len(64 << 20).unwrap();
-    run(Command::new("mkfs.ext4").arg("-q").arg(disk.path()));
-    run(Command::new("mount").args(["-o", "loop"]).arg(disk.path()).arg(folder.path()));
-    let beside = folder.path().join("beside");
-    let mut mount = Mount::in_folder(folder, Sizes::default());
+    let test = "a_log_that_cannot_grow_goes_on_with_what_it_has";
+    let Some(mut mount) = Mount::on_small_disk(test, Sizes::default()) else { return };
     let file = File::create(mount.at.join("file")).unwrap();
     file.write_all_at(&[0; 1 << 20], 0).unwrap();
     file.sync_all().unwrap();
-    let mut filler = File::create(beside).unwrap();
+    let mut filler = File::create(mount.beside("filler")).unwrap();
     while filler.write_all(&[b'f'; 1 << 16]).is_ok() {}
     // Nothing of it is like what was there, so each sync takes its whole length.
-    let mut bytes = vec![0; 300_000];
-    let mut random = 1_u64;
+    let mut bytes = Vec::new();
+    let mut draws = Draws(1);
     let records = mount.stat("records");
     for sync in 0..60 {
-        for byte in &mut bytes {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            *byte = (random >> 56) as u8;
-        }
+        bytes = draws.bytes(300_000);
         file.write_all_at(&bytes, 0).unwrap();
         file.sync_all().unwrap_or_else(|error| panic!("sync {sync}: {error}"));
     }
@@ -389,12 +360,22 @@ fn a_log_that_cannot_grow_goes_on_with_what_it_has() {
     assert_eq!(fs::read(mount.lower.join("file")).unwrap()[..300_000], bytes);
 }
 
+fn make_and_remove_files(at: &Path, count: u32) {
+    for number in 0..count {
+        fs::write(at.join(format!("file-{number}")), "contents").unwrap();
+    }
+    for number in 0..count {
+        fs::remove_file(at.join(format!("file-{number}"))).unwrap();
+    }
+}
+
 #[test]
 fn removed_files_give_their_space_back_when_nobody_has_them_open() {
-    if !may_mount("removed_files_give_their_space_back_when_nobody_has_them_open") {
+    let Some(mut mount) =
+        Mount::new("removed_files_give_their_space_back_when_nobody_has_them_open")
+    else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     let fds = format!("/proc/{}/fd", mount.pid());
     let removed = || {
         let fds = fs::read_dir(&fds).unwrap();
@@ -405,12 +386,7 @@ fn removed_files_give_their_space_back_when_nobody_has_them_open() {
     let path = mount.at.join("open");
     let open = File::options().read(true).write(true).create_new(true).open(path).unwrap();
     fs::remove_file(mount.at.join("open")).unwrap();
-    for number in 0..3000 {
-        fs::write(mount.at.join(format!("file-{number}")), "contents").unwrap();
-    }
-    for number in 0..3000 {
-        fs::remove_file(mount.at.join(format!("file-{number}"))).unwrap();
-    }
+    make_and_remove_files(&mount.at, 3000);
     wait_until("that only what is open is kept", || removed() <= before + 2);
     // Not because all of it was dropped.
     assert!(mount.stat("objects") > 3000);
@@ -424,27 +400,19 @@ fn removed_files_give_their_space_back_when_nobody_has_them_open() {
 
 #[test]
 fn objects_are_dropped_that_nobody_needs() {
-    if !may_mount("objects_are_dropped_that_nobody_needs") {
+    let Some(mut mount) = Mount::with(
+        "objects_are_dropped_that_nobody_needs",
+        Sizes { log_bytes: Some(2 << 20), ..Sizes::default() },
+    ) else {
         return;
-    }
-    let mut mount = Mount::with(Sizes { log_bytes: Some(2 << 20), ..Sizes::default() });
-    for number in 0..3000 {
-        fs::write(mount.at.join(format!("file-{number}")), "contents").unwrap();
-    }
-    for number in 0..3000 {
-        fs::remove_file(mount.at.join(format!("file-{number}"))).unwrap();
-    }
+    };
+    make_and_remove_files(&mount.at, 3000);
     let file = File::create(mount.at.join("fills the log")).unwrap();
-    let mut number = oneflush_testing::seed();
+    let mut draws = Draws(oneflush_testing::seed());
     let mut written = 0;
     wait_until("that objects are dropped", || {
         // What differs from what was written before takes room in the log.
-        let random = std::iter::repeat_with(|| {
-            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (number >> 33) as u8
-        });
-        let bytes: Vec<u8> = random.take(100_000).collect();
-        file.write_all_at(&bytes, written % 1_000_000).unwrap();
+        file.write_all_at(&draws.bytes(100_000), written % 1_000_000).unwrap();
         written += 100_000;
         file.sync_all().unwrap();
         mount.stat("objects") < 100
@@ -455,10 +423,11 @@ fn objects_are_dropped_that_nobody_needs() {
 
 #[test]
 fn what_recovery_has_kept_and_the_mark_are_not_seen_through_the_mount() {
-    if !may_mount("what_recovery_has_kept_and_the_mark_are_not_seen_through_the_mount") {
+    let Some(mut mount) =
+        Mount::new("what_recovery_has_kept_and_the_mark_are_not_seen_through_the_mount")
+    else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     let place = ".oneflush-recovery";
     fs::create_dir(mount.lower.join(place)).unwrap();
     fs::write(mount.lower.join(place).join("kept"), "kept").unwrap();
@@ -468,9 +437,7 @@ fn what_recovery_has_kept_and_the_mark_are_not_seen_through_the_mount() {
     assert_eq!(errno(fs::create_dir(mount.at.join(place)).unwrap_err()), Some(libc::EPERM));
     let moved = fs::rename(mount.at.join("dir"), mount.at.join(place));
     assert_eq!(errno(moved.unwrap_err()), Some(libc::EPERM));
-    let names: Vec<_> =
-        fs::read_dir(&mount.at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["dir"]);
+    assert_eq!(names(&mount.at), ["dir"]);
     // Elsewhere it is a name as any other.
     fs::create_dir(mount.at.join("dir").join(place)).unwrap();
     File::open(&mount.at).unwrap().sync_all().unwrap();

@@ -12,47 +12,25 @@ use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use common::{Mount, Sizes, may_mount};
+use common::{Draws, Mount, Sizes};
 use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with};
-use seen::{Digest, Seen};
+use seen::{Digest, Seen, expect_same};
 
 const STEPS: usize = 6000;
 const NAMES: [&str; 12] =
     ["a", "b", "c", "d", "e", "d/a", "d/b", "d/e", "e/a", "e/b", "e/d", "d/e/a"];
 
-#[test]
-fn serves_what_another_test_has_mounted() {
-    common::serve();
-}
-
-/// The same numbers for both.
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-
-    fn name(&mut self) -> &'static str {
-        NAMES[self.below(NAMES.len() as u64) as usize]
-    }
-
-    fn bytes(&mut self) -> Vec<u8> {
-        let length = 1 << self.below(17);
-        vec![b'a' + self.below(26) as u8; length]
-    }
-}
-
+/// Random steps, the same from the same seed.
 fn steps(seen: &mut Seen, seed: u64) {
     let mut draws = Draws(seed);
+    let name = |draws: &mut Draws| NAMES[draws.below(NAMES.len() as u64) as usize];
     let mut open: BTreeMap<u64, File> = BTreeMap::new();
     for step in 0..STEPS {
-        let (one, other) = (draws.name(), draws.name());
+        let (one, other) = (name(&mut draws), name(&mut draws));
         let (path, to): (PathBuf, PathBuf) = (seen.at(one), seen.at(other));
         let offset = draws.below(200_000);
-        let bytes = draws.bytes();
+        let length = 1 << draws.below(17);
+        let bytes = vec![b'a' + draws.below(26) as u8; length];
         let slot = draws.below(6);
         let what = draws.below(24);
         let note = format!("{step}: {what} {one} {other} {slot} {offset} {}", bytes.len());
@@ -128,14 +106,17 @@ fn steps(seen: &mut Seen, seed: u64) {
     NAMES.iter().for_each(|name| seen.contents(name));
 }
 
+/// A mount whose log is small, so that epochs end.
+fn mounted(test: &str) -> Option<Mount> {
+    Mount::with(test, Sizes { log_bytes: Some(4 << 20), ..Sizes::default() })
+}
+
 #[test]
 fn random_operations_answer_as_in_a_plain_directory() {
-    if !may_mount("random_operations_answer_as_in_a_plain_directory") {
+    let Some(mut mount) = mounted("random_operations_answer_as_in_a_plain_directory") else {
         return;
-    }
-    // A small log, so that epochs end.
-    let mut mount = Mount::with(Sizes { log_bytes: Some(4 << 20), ..Sizes::default() });
-    let plain = mount.lower.parent().unwrap().join("plain");
+    };
+    let plain = mount.beside("plain");
     let seed = oneflush_testing::seed();
     for round in 0..3 {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(round);
@@ -146,9 +127,7 @@ fn random_operations_answer_as_in_a_plain_directory() {
         let (mut wanted, mut seen) = (Seen::in_dir(&plain), Seen::in_dir(&at));
         steps(&mut wanted, seed);
         steps(&mut seen, seed);
-        for (wanted, seen) in wanted.lines.iter().zip(&seen.lines) {
-            assert_eq!(wanted, seen, "seed {seed}");
-        }
+        expect_same(&wanted.lines, &seen.lines, format!("seed {seed}"));
         if round == 1 {
             mount.kill();
             mount.start();
@@ -166,11 +145,8 @@ fn random_operations_answer_as_in_a_plain_directory() {
 
 #[test]
 fn several_at_a_time_answer_as_one_after_another() {
-    if !may_mount("several_at_a_time_answer_as_one_after_another") {
-        return;
-    }
-    let mut mount = Mount::with(Sizes { log_bytes: Some(4 << 20), ..Sizes::default() });
-    let plain = mount.lower.parent().unwrap().join("plain");
+    let Some(mut mount) = mounted("several_at_a_time_answer_as_one_after_another") else { return };
+    let plain = mount.beside("plain");
     let seed = oneflush_testing::seed();
     let in_dir = |dir: PathBuf, number: u64| {
         fs::create_dir_all(&dir).unwrap();
@@ -186,9 +162,7 @@ fn several_at_a_time_answer_as_one_after_another() {
         for (number, thread) in running.into_iter().enumerate() {
             let wanted = in_dir(plain.join(format!("dir-{number}")), number as u64);
             let seen = thread.join().unwrap();
-            for (wanted, seen) in wanted.iter().zip(&seen) {
-                assert_eq!(wanted, seen, "seed {seed}, {number}");
-            }
+            expect_same(&wanted, &seen, format!("seed {seed}, {number}"));
         }
     });
     assert_eq!(mount.stat("poisoned"), 0);

@@ -11,12 +11,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Barrier;
 use std::thread;
 
-use common::{Mount, Sizes, may_mount};
-
-#[test]
-fn serves_what_another_test_has_mounted() {
-    common::serve();
-}
+use common::{Mount, Sizes};
 
 /// What a step adds to a count.
 fn added(mount: &Mount, name: &str, step: impl FnOnce()) -> u64 {
@@ -27,10 +22,7 @@ fn added(mount: &Mount, name: &str, step: impl FnOnce()) -> u64 {
 
 #[test]
 fn a_sync_is_one_record() {
-    if !may_mount("a_sync_is_one_record") {
-        return;
-    }
-    let mut mount = Mount::new();
+    let Some(mut mount) = Mount::new("a_sync_is_one_record") else { return };
     let mut file = File::create(mount.at.join("file")).unwrap();
     for size in [1, 4096, 5000, 100_000] {
         file.write_all(&vec![b'x'; size]).unwrap();
@@ -51,10 +43,12 @@ fn a_sync_is_one_record() {
 
 #[test]
 fn more_than_the_threshold_is_a_sync_of_the_lower() {
-    if !may_mount("more_than_the_threshold_is_a_sync_of_the_lower") {
+    let Some(mut mount) = Mount::with(
+        "more_than_the_threshold_is_a_sync_of_the_lower",
+        Sizes { threshold_bytes: Some(65_536), ..Sizes::default() },
+    ) else {
         return;
-    }
-    let mut mount = Mount::with(Sizes { threshold_bytes: Some(65_536), ..Sizes::default() });
+    };
     let mut file = File::create(mount.at.join("file")).unwrap();
     file.write_all(&vec![b'x'; 60_000]).unwrap();
     assert_eq!(added(&mount, "settled", || file.sync_all().unwrap()), 0);
@@ -73,10 +67,11 @@ struct Block([u8; 4096]);
 
 #[test]
 fn a_write_that_is_to_be_durable_is_synced_before_it_is_answered() {
-    if !may_mount("a_write_that_is_to_be_durable_is_synced_before_it_is_answered") {
+    let Some(mut mount) =
+        Mount::new("a_write_that_is_to_be_durable_is_synced_before_it_is_answered")
+    else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     let block = Block([b'd'; 4096]);
     let flags = [
         ("O_SYNC", libc::O_SYNC),
@@ -114,10 +109,7 @@ fn a_write_that_is_to_be_durable_is_synced_before_it_is_answered() {
 
 #[test]
 fn memory_that_is_shared_with_a_file_is_synced() {
-    if !may_mount("memory_that_is_shared_with_a_file_is_synced") {
-        return;
-    }
-    let mut mount = Mount::new();
+    let Some(mut mount) = Mount::new("memory_that_is_shared_with_a_file_is_synced") else { return };
     let path = mount.at.join("file");
     let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
     file.set_len(16_384).unwrap();
@@ -154,12 +146,9 @@ fn memory_that_is_shared_with_a_file_is_synced() {
 
 #[test]
 fn those_who_sync_together_share_records() {
-    if !may_mount("those_who_sync_together_share_records") {
-        return;
-    }
     const THREADS: usize = 8;
     const SYNCS: usize = 25;
-    let mut mount = Mount::new();
+    let Some(mut mount) = Mount::new("those_who_sync_together_share_records") else { return };
     let barrier = Barrier::new(THREADS);
     let at = &mount.at;
     let mut records = 0;
@@ -188,10 +177,11 @@ fn those_who_sync_together_share_records() {
 
 #[test]
 fn a_file_that_replaces_another_comes_with_what_the_kernel_has_cached() {
-    if !may_mount("a_file_that_replaces_another_comes_with_what_the_kernel_has_cached") {
+    let Some(mut mount) =
+        Mount::new("a_file_that_replaces_another_comes_with_what_the_kernel_has_cached")
+    else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     fs::write(mount.at.join("name"), "old").unwrap();
     let mut file = File::create(mount.at.join("new")).unwrap();
     file.write_all(b"new contents").unwrap();
@@ -226,10 +216,11 @@ fn a_file_that_replaces_another_comes_with_what_the_kernel_has_cached() {
 
 #[test]
 fn everything_is_synced_on_request_also_what_the_kernel_has_cached() {
-    if !may_mount("everything_is_synced_on_request_also_what_the_kernel_has_cached") {
+    let Some(mut mount) =
+        Mount::new("everything_is_synced_on_request_also_what_the_kernel_has_cached")
+    else {
         return;
-    }
-    let mut mount = Mount::new();
+    };
     let mut file = File::create(mount.at.join("file")).unwrap();
     file.write_all(&vec![b's'; 200_000]).unwrap();
     oneflush_eagerfs::mount::sync(&mount.at).unwrap();

@@ -118,7 +118,7 @@ pub struct Place {
     is_alone: bool,
     description: String,
     mounted: bool,
-    closed: bool,
+    /// `None`: the place is taken away.
     guard: Option<Guard>,
 }
 
@@ -138,17 +138,9 @@ impl Place {
         let device = LoopDevice::attach(backing)?;
         mkfs::run(fs, device.path())?;
 
-        let (path, guard) = fresh_directory(&std::env::temp_dir())?;
         // From here on `place` cleans up, also on an early return.
-        let mut place = Place {
-            path,
-            device: None,
-            is_alone: true,
-            description: String::new(),
-            mounted: false,
-            closed: false,
-            guard: Some(guard),
-        };
+        let mut place = Place::fresh(&std::env::temp_dir())?;
+        place.is_alone = true;
         // btrfs discards by default, and each discard punches a hole into the backing file.
         let options = (fs == FsKind::Btrfs).then_some(c"nodiscard");
         mount(device.path(), &place.path, fs.kernel_name(), MountFlags::empty(), options).map_err(
@@ -195,19 +187,24 @@ impl Place {
         // SQLite and the workers need a path that means the same after a chdir.
         let dir = fs::canonicalize(dir)
             .map_err(|reason| PlaceError::Directory { dir: dir.to_owned(), reason })?;
-        let (path, guard) = fresh_directory(&dir)?;
-        let on = match MountInfo::of(&path) {
+        let mut place = Place::fresh(&dir)?;
+        let on = match MountInfo::of(&place.path) {
             Ok(info) => format!(" on {}", info.fs),
             Err(_) => String::new(),
         };
-        let description = format!("directory {}{on}", dir.display());
+        place.description = format!("directory {}{on}", dir.display());
+        Ok(place)
+    }
+
+    /// A fresh subdirectory of `parent`, not described yet.
+    fn fresh(parent: &Path) -> Result<Place, PlaceError> {
+        let (path, guard) = fresh_directory(parent)?;
         Ok(Place {
             path,
             device: None,
             is_alone: false,
-            description,
+            description: String::new(),
             mounted: false,
-            closed: false,
             guard: Some(guard),
         })
     }
@@ -250,9 +247,7 @@ impl Place {
     }
 
     fn take_away(&mut self) -> Result<(), PlaceError> {
-        if std::mem::replace(&mut self.closed, true) {
-            return Ok(());
-        }
+        let Some(guard) = self.guard.take() else { return Ok(()) };
         let mut result = Ok(());
         if self.mounted {
             // A thread that has a file open keeps the file system alive. A detached one goes with
@@ -274,9 +269,7 @@ impl Place {
             }
             _ => {}
         }
-        if let Some(guard) = self.guard.take() {
-            guard.dismiss();
-        }
+        guard.dismiss();
         result
     }
 }

@@ -33,7 +33,7 @@ pub struct Mounted {
     mountpoint: PathBuf,
     /// Of the daemon's processor time.
     clock: Option<ClockId>,
-    closed: bool,
+    /// `None`: the mount is taken away.
     guard: Option<Guard>,
 }
 
@@ -53,7 +53,6 @@ impl Mounted {
             lower,
             mountpoint,
             clock: None,
-            closed: false,
             guard: Some(guard),
         };
         mounted.mount(program)?;
@@ -119,9 +118,7 @@ impl Mounted {
     }
 
     fn take_away(&mut self) -> Result<(), PlaceError> {
-        if std::mem::replace(&mut self.closed, true) {
-            return Ok(());
-        }
+        let Some(guard) = self.guard.take() else { return Ok(()) };
         let mut result = Ok(());
         if let Err(error) = mount::unmount(&self.mountpoint)
             // Where nothing was mounted, there is nothing to unmount.
@@ -136,9 +133,7 @@ impl Mounted {
             result = result.and(Err(PlaceError::TakeAway { path, reason }));
         }
         // It tries once more where the mount point is still there.
-        if let Some(guard) = self.guard.take() {
-            guard.dismiss();
-        }
+        guard.dismiss();
         result
     }
 }

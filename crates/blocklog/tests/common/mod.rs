@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use oneflush_blocklog::{Epoch, Error, Head, KIND_RELEASE, Log, Lsn, Storage, Uuid};
+use oneflush_blocklog::{CHUNK_BYTES, Epoch, Error, Head, KIND_RELEASE, Log, Lsn, Storage, Uuid};
 
 pub const SECTOR_BYTES: usize = 512;
 pub const UUID: Uuid = Uuid(*b"a log of a test.");
@@ -247,6 +247,33 @@ pub fn replay<S: Storage>(log: &Log<S>, to: &Head) -> Result<Vec<Record>, Error>
 
 pub fn open_and_scan(memory: &Memory) -> Result<(Vec<Record>, Option<Head>), Error> {
     scan(&Log::open(memory.clone())?)
+}
+
+/// What a visitor of a scan ends it with: an error of its own, or one of the log.
+#[derive(Debug)]
+pub enum Ended {
+    ByVisitor,
+    ByLog,
+}
+
+impl From<Error> for Ended {
+    fn from(_: Error) -> Ended {
+        Ended::ByLog
+    }
+}
+
+/// Begins an epoch with a record that leaves one block of 4096 bytes in the first chunk.
+pub fn begin_to_the_chunks_border(log: &Log<Memory>, head: &Head) -> Head {
+    log.begin_epoch(head, 1, &vec![1; CHUNK_BYTES as usize - 4096 - 52]).unwrap()
+}
+
+/// Writes two records. The second one goes over a chunk's border, which takes two writes and a
+/// flush, and its writer dies before the flush.
+pub fn write_without_flush(log: &Log<Memory>, head: &Head) {
+    let head = begin_to_the_chunks_border(log, head);
+    log.storage().fail_after(2);
+    log.append(&head, 2, &[2; 6000]).unwrap_err();
+    log.storage().heal();
 }
 
 /// With up to so many sectors all subsets are tried, with more only samples.

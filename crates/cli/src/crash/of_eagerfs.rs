@@ -10,29 +10,12 @@ use oneflush_crashlab::Sabotage;
 use oneflush_crashlab::eagerfs::{Report, campaign};
 use serde_json::json;
 
-use super::{EAGERFS, Options};
+use super::{EAGERFS, Options, refuse_those_of_sqlite};
 use crate::{Failure, output};
 
-/// Options that mean nothing without SQLite.
-fn refuse_those_of_sqlite(options: &Options) -> Result<(), Failure> {
-    let given = [
-        ("--strategy", options.strategy != "auto"),
-        ("--workload", !options.workload.is_empty()),
-        ("--faults", options.faults.is_some()),
-        ("--journal", options.journal.is_some()),
-        ("--synchronous", options.synchronous.is_some()),
-        ("--uri", !options.uri.is_empty()),
-    ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        None => Ok(()),
-        Some((name, _)) => Err(Failure::usage(format!(
-            "{name} is for SQLite; --engine {EAGERFS} has states, a seed, jobs and a sabotage"
-        ))),
-    }
-}
-
 pub fn simulate(options: &Options) -> Result<(), Failure> {
-    refuse_those_of_sqlite(options)?;
+    let has = "states, a seed, jobs and a sabotage";
+    refuse_those_of_sqlite(options, EAGERFS, &["--sabotage"], has)?;
     let sabotage = Sabotage::ALL.into_iter().find(|lie| lie.name() == options.sabotage);
     let bar = ProgressBar::new(options.states);
     let style = "{msg} {wide_bar} {pos}/{len} states, {eta} left";

@@ -5,29 +5,19 @@ use std::path::Path;
 use oneflush_crashlab::mvbt::{self, Case, Plan, Report, Workload};
 use serde_json::json;
 
-use super::{MVBT, Options, Told, check_out, conclude, retell, text, watched, workloads};
+use super::{
+    MVBT, Options, Told, check_out, conclude, refuse_those_of_sqlite, retell, text, watched,
+    workloads,
+};
 use crate::Failure;
 
-/// Options that mean nothing without SQLite.
-fn refuse_those_of_sqlite(options: &Options) -> Result<(), Failure> {
-    let given = [
-        ("--strategy", options.strategy != "auto"),
-        ("--faults", options.faults.is_some_and(|faults| faults > 0)),
-        ("--journal", options.journal.is_some()),
-        ("--synchronous", options.synchronous.is_some()),
-        ("--uri", !options.uri.is_empty()),
-        ("--sabotage", options.sabotage != "none"),
-    ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        None => Ok(()),
-        Some((name, _)) => Err(Failure::usage(format!(
-            "{name} is for SQLite; --engine {MVBT} has workloads, states, a seed and jobs"
-        ))),
-    }
-}
-
 pub fn simulate(options: &Options) -> Result<(), Failure> {
-    refuse_those_of_sqlite(options)?;
+    let own: &[&str] = match options.faults {
+        // The engine has no faults, and none are asked for.
+        Some(0) => &["--workload", "--faults"],
+        _ => &["--workload"],
+    };
+    refuse_those_of_sqlite(options, MVBT, own, "workloads, states, a seed and jobs")?;
     check_out(&options.out).map_err(Failure::usage)?;
     let plan = Plan {
         workloads: workloads(&options.workload, &Workload::ALL)?,

@@ -169,53 +169,50 @@ mod tests {
         Ok(line.options.asked()?.mount)
     }
 
-    /// Whether there is no set-user-ID, no device, and no program to run.
-    fn forbidden(options: &str) -> [bool; 3] {
-        let mount = asked(options).unwrap();
-        [mount.nosuid, mount.nodev, mount.noexec]
+    /// For each text of options: whether there is no set-user-ID, no device, no program to run.
+    #[track_caller]
+    fn expect_forbidden(cases: &[(&str, [bool; 3])]) {
+        for (options, expected) in cases {
+            let mount = asked(options).unwrap();
+            assert_eq!([mount.nosuid, mount.nodev, mount.noexec], *expected, "{options}");
+        }
     }
 
     /// They were taken and forgotten once: with `nosuid` a program of root ran as root.
     #[test]
     fn what_is_forbidden_reaches_the_mount() {
-        for (options, expected) in [
+        expect_forbidden(&[
             ("rw", [false, false, false]),
             ("defaults,noatime,x-systemd.automount", [false, false, false]),
             ("nosuid", [true, false, false]),
             ("rw,nodev,allow_other", [false, true, false]),
             ("noexec", [false, false, true]),
             ("nosuid,nodev,noexec", [true, true, true]),
-        ] {
-            assert_eq!(forbidden(options), expected, "{options}");
-        }
+        ]);
     }
 
     #[test]
     fn who_lets_users_mount_forbids_as_mount_8_does() {
-        for (options, expected) in [
+        expect_forbidden(&[
             ("user", [true, true, true]),
             ("users", [true, true, true]),
             ("user=somebody", [true, true, true]),
             ("owner", [true, true, false]),
             ("group", [true, true, false]),
             ("nouser", [false, false, false]),
-        ] {
-            assert_eq!(forbidden(options), expected, "{options}");
-        }
+        ]);
     }
 
     #[test]
     fn of_two_options_the_later_one_wins() {
-        for (options, expected) in [
+        expect_forbidden(&[
             ("nosuid,suid", [false, false, false]),
             ("suid,nosuid", [true, false, false]),
             ("user,exec,dev,suid", [false, false, false]),
             ("suid,dev,exec,users", [true, true, true]),
             ("group,dev", [true, false, false]),
             ("noexec,defaults", [false, false, true]),
-        ] {
-            assert_eq!(forbidden(options), expected, "{options}");
-        }
+        ]);
         assert_eq!(asked("log=/a,threshold=1K,log=/b").unwrap().log, Some("/b".into()));
         let line = ["mount", "/lower", "/at", "-o", "nosuid,nodev", "-o", "suid"];
         let mount = Line::try_parse_from(line).unwrap().options.asked().unwrap().mount;

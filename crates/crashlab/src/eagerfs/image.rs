@@ -127,6 +127,13 @@ impl Image {
         self.names.get(&(dir, name.to_vec())).copied().map_or_else(not_found, Ok)
     }
 
+    /// What a path below the root leads to.
+    pub fn find(&self, path: &str) -> Option<Ino> {
+        path.split('/')
+            .filter(|name| !name.is_empty())
+            .try_fold(ROOT_INO, |dir, name| self.lookup(dir, name.as_bytes()).ok())
+    }
+
     pub fn node(&self, ino: Ino) -> io::Result<&Node> {
         self.nodes.get(&ino).map_or_else(not_found, Ok)
     }
@@ -143,7 +150,7 @@ impl Image {
         self.names.range((dir, Vec::new())..).next().is_none_or(|((of, _), _)| *of != dir)
     }
 
-    fn is_dir(&self, ino: Ino) -> bool {
+    pub fn is_dir(&self, ino: Ino) -> bool {
         self.nodes.get(&ino).is_some_and(|node| node.kind() == Kind::Directory)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! - *Names and attributes*: all that was done before the last sync that was acknowledged. Where
 //!   the lower keeps the order of changes, they are those of one moment since. Where it does not,
-//!   each name has what it had after some of the operations since.
+//!   each name has what it had after some of the operations since, and attributes are not compared.
 //! - *Contents*: of each file those of its last sync, and of what was written since any part. A
 //!   file that has taken another's name since has at least the contents that it had then.
 //! - Nothing of the recovery is left.
@@ -13,9 +13,8 @@ use super::image::{Change, Image, Ino, Node, NodeKind, ROOT_INO};
 use super::loss::Order;
 use super::script::{Ideal, Step};
 
-/// A tree by its paths, to compare trees whose objects have other numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Shape(BTreeMap<String, Seen>);
+/// What each path of a tree leads to. Trees whose objects have other numbers are compared by it.
+type Shape = BTreeMap<String, Seen>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
@@ -34,7 +33,7 @@ fn paths(image: &Image) -> BTreeMap<String, Ino> {
             image.names.range((dir, Vec::new())..).take_while(|((of, _), _)| *of == dir)
         {
             let path = format!("{path}/{}", String::from_utf8_lossy(name));
-            if image.nodes.get(ino).is_some_and(|node| node.what == NodeKind::Directory) {
+            if image.is_dir(*ino) {
                 dirs.push((path.clone(), *ino));
             }
             found.insert(path, *ino);
@@ -47,17 +46,37 @@ fn shape(image: &Image) -> Shape {
     let mut first: BTreeMap<Ino, String> = BTreeMap::new();
     let mut shape = BTreeMap::new();
     for (path, ino) in paths(image) {
-        let node = &image.nodes[&ino];
         let first = first.entry(ino).or_insert_with(|| path.clone()).clone();
-        let Node { what, mode, extended, .. } = node.clone();
+        let Node { what, mode, extended, .. } = image.nodes[&ino].clone();
         shape.insert(path, Seen { what, mode, extended, first });
     }
-    Shape(shape)
+    shape
+}
+
+fn text(shape: &Shape) -> String {
+    let one = |(path, seen): (&String, &Seen)| {
+        let link = if *path == seen.first { "" } else { &seen.first };
+        let what = match seen.what {
+            NodeKind::File => "",
+            NodeKind::Directory => "/",
+            _ => "@",
+        };
+        format!("{path}{what}{link} {:o} {:?}", seen.mode, seen.extended)
+    };
+    shape.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// How far a script was when power was lost, in steps.
+#[derive(Clone, Copy)]
+struct Progress {
+    /// Up to the last sync that has returned.
+    durable: usize,
+    acknowledged: usize,
+    begun: usize,
 }
 
 /// What a script asks for.
 pub struct Oracle<'a> {
-    base: &'a Image,
     steps: &'a [Step],
     /// The ideal tree before the first step and after each.
     ideals: Vec<Image>,
@@ -66,7 +85,7 @@ pub struct Oracle<'a> {
 }
 
 impl<'a> Oracle<'a> {
-    pub fn new(base: &'a Image, steps: &'a [Step]) -> Oracle<'a> {
+    pub fn new(base: &Image, steps: &'a [Step]) -> Oracle<'a> {
         let mut ideal = Ideal(base.clone());
         let mut ideals = vec![base.clone()];
         let mut changes = Vec::new();
@@ -75,7 +94,7 @@ impl<'a> Oracle<'a> {
             ideal.step(number, *step);
             ideals.push(ideal.0.clone());
         }
-        Oracle { base, steps, ideals, changes }
+        Oracle { steps, ideals, changes }
     }
 
     /// `acknowledged`: so many steps have returned. `begun`: so many were begun.
@@ -86,85 +105,70 @@ impl<'a> Oracle<'a> {
         acknowledged: usize,
         begun: usize,
     ) -> Result<(), String> {
-        let found_shape = shape(found);
         let synced = self.steps[..acknowledged].iter().rposition(|step| step.is_sync());
         let durable = synced.map_or(0, |place| place + 1);
-        if order == Order::Any {
-            return self.check_each_name(found, durable, acknowledged, begun);
+        let progress = Progress { durable, acknowledged, begun };
+        match order {
+            Order::Prefix => self.check_one_moment(found, progress),
+            Order::Any => self.check_each_name(found, progress),
         }
+    }
+
+    /// Where the lower keeps the order of changes.
+    fn check_one_moment(&self, found: &Image, progress: Progress) -> Result<(), String> {
+        let Progress { durable, begun, .. } = progress;
+        let found_shape = shape(found);
         let mut why = None;
-        for kept in self.prefixes(durable, begun) {
-            let is_kept = |step: usize| step < durable || kept.contains(&step);
-            let ideal = self.after(durable, begun, is_kept);
-            if shape(&ideal) != found_shape {
+        let has_changed = |kept: &usize| *kept == durable || self.changes[*kept - 1].is_some();
+        for kept in (durable..=begun).filter(has_changed) {
+            if shape(&self.ideals[kept]) != found_shape {
                 continue;
             }
-            match self.contents(found, &ideal, &is_kept, acknowledged, begun) {
+            match self.check_contents(found, kept, progress) {
                 Ok(()) => return Ok(()),
                 Err(error) => why = why.or(Some(error)),
             }
         }
-        Err(why.unwrap_or_else(|| self.other_names(&found_shape, durable)))
+        Err(why.unwrap_or_else(|| {
+            format!(
+                "names or attributes are those of no moment: [{}]; durable were [{}]",
+                text(&found_shape),
+                text(&shape(&self.ideals[durable]))
+            )
+        }))
     }
 
-    /// The changes that are not durable.
-    fn optional(&self, durable: usize, begun: usize) -> Vec<usize> {
-        (durable..begun).filter(|step| self.changes[*step].is_some()).collect()
-    }
-
-    /// What may be kept of them, one after the other.
-    fn prefixes(&self, durable: usize, begun: usize) -> Vec<BTreeSet<usize>> {
-        let optional = self.optional(durable, begun);
-        (0..=optional.len()).map(|kept| optional[..kept].iter().copied().collect()).collect()
-    }
-
-    /// The tree after all that is durable and these changes. One that needs another that is lost
-    /// is lost, too.
-    fn after(&self, durable: usize, begun: usize, is_kept: impl Fn(usize) -> bool) -> Image {
-        let mut ideal = self.base.clone();
-        for step in (0..begun).filter(|step| *step < durable || is_kept(*step)) {
-            if let Some(change) = &self.changes[step] {
-                let _ = ideal.apply(change);
-                ideal.drop_nameless();
+    /// The names that were found are those after so many steps.
+    fn check_contents(&self, found: &Image, kept: usize, progress: Progress) -> Result<(), String> {
+        let there = paths(found);
+        let ideal = &self.ideals[kept];
+        for (path, ino) in paths(ideal) {
+            if ideal.nodes[&ino].what != NodeKind::File {
+                continue;
             }
+            let since = self.durable_since(ino, &|step| step < kept, progress);
+            let versions = self.versions(ino, since, progress);
+            check_bytes(&found.nodes[&there[&path]].bytes, &versions)
+                .map_err(|error| format!("{path}: {error} (durable since step {since})"))?;
         }
-        ideal
+        Ok(())
     }
 
     /// Where the lower keeps no order.
-    fn check_each_name(
-        &self,
-        found: &Image,
-        durable: usize,
-        acknowledged: usize,
-        begun: usize,
-    ) -> Result<(), String> {
-        let optional = self.optional(durable, begun);
-        let mut possible: BTreeMap<String, BTreeSet<Option<Ino>>> = BTreeMap::new();
-        let mut trees = Vec::new();
-        for bits in 0..1u32 << optional.len() {
-            let place = |step| optional.iter().position(|of| *of == step);
-            let is_kept = |step| place(step).is_some_and(|place| bits >> place & 1 != 0);
-            trees.push(paths(&self.after(durable, begun, is_kept)));
-        }
-        let all: BTreeSet<&String> = trees.iter().flat_map(|tree| tree.keys()).collect();
-        for path in all {
-            let held = trees.iter().map(|tree| tree.get(path).copied());
-            possible.insert(path.clone(), held.collect());
-        }
+    fn check_each_name(&self, found: &Image, progress: Progress) -> Result<(), String> {
+        let possible = self.possible_names(progress);
         let there = paths(found);
         if let Some(path) = there.keys().find(|path| !possible.contains_key(*path)) {
             return Err(format!("{path} was never there"));
         }
-        for (path, held) in &possible {
+        for (path, objects) in &possible {
             let Some(node) = there.get(path).map(|ino| &found.nodes[ino]) else {
-                if held.contains(&None) {
+                if objects.contains(&None) {
                     continue;
                 }
                 return Err(format!("{path} is gone"));
             };
-            let fits = |ino: &Ino| self.is_it(node, *ino, path, acknowledged, begun);
-            if !held.iter().flatten().any(fits) {
+            if !objects.iter().flatten().any(|ino| self.can_be(node, *ino, path, progress)) {
                 let bytes = node.bytes.len();
                 return Err(format!("{path} ({bytes} bytes) is none of what it was"));
             }
@@ -172,96 +176,71 @@ impl<'a> Oracle<'a> {
         Ok(())
     }
 
-    /// True if what has this name can be the object, in some version of it.
-    fn is_it(&self, node: &Node, ino: Ino, path: &str, acknowledged: usize, begun: usize) -> bool {
-        let versions = || self.ideals.iter().filter_map(|ideal| ideal.nodes.get(&ino));
-        let is_kind = versions().any(|version| version.what == node.what);
-        if node.what != NodeKind::File {
-            return is_kind;
+    /// The objects that a path may lead to: after all that is durable and any of the changes since.
+    /// A change that needs one that is lost is lost, too. `None`: the path may lead nowhere.
+    fn possible_names(&self, progress: Progress) -> BTreeMap<String, BTreeSet<Option<Ino>>> {
+        let Progress { durable, begun, .. } = progress;
+        let since: Vec<&Change> = self.changes[durable..begun].iter().flatten().collect();
+        let tree = |kept: u32| {
+            let mut tree = self.ideals[durable].clone();
+            for (place, change) in since.iter().enumerate() {
+                if kept >> place & 1 != 0 {
+                    let _ = tree.apply(change);
+                    tree.drop_nameless();
+                }
+            }
+            paths(&tree)
+        };
+        let trees: Vec<_> = (0..1 << since.len()).map(tree).collect();
+        let all: BTreeSet<&String> = trees.iter().flat_map(|tree| tree.keys()).collect();
+        let objects = |path| trees.iter().map(|tree| tree.get(path).copied()).collect();
+        all.into_iter().map(|path| (path.clone(), objects(path))).collect()
+    }
+
+    /// True if what this path leads to can be the object, in some version of it.
+    fn can_be(&self, found: &Node, ino: Ino, path: &str, progress: Progress) -> bool {
+        let mut ideals = self.ideals.iter().filter_map(|ideal| ideal.nodes.get(&ino));
+        if !ideals.any(|node| node.what == found.what) {
+            return false;
+        }
+        if found.what != NodeKind::File {
+            return true;
         }
         let has_moved_here = |step: usize| match self.steps[step] {
             Step::Rename(_, to) => format!("/{to}") == path,
             _ => false,
         };
-        let from = self.floor(ino, &has_moved_here, acknowledged, begun);
-        let bytes: Vec<&[u8]> = (from..=begun)
-            .filter_map(|at| Some(&self.ideals[at].nodes.get(&ino)?.bytes[..]))
-            .collect();
-        is_kind && !bytes.is_empty() && check_bytes(&node.bytes, &bytes).is_ok()
+        let since = self.durable_since(ino, &has_moved_here, progress);
+        let versions = self.versions(ino, since, progress);
+        !versions.is_empty() && check_bytes(&found.bytes, &versions).is_ok()
     }
 
-    fn other_names(&self, found: &Shape, durable: usize) -> String {
-        let wanted = shape(&self.ideals[durable]);
-        let text = |shape: &Shape| {
-            let one = |(path, seen): (&String, &Seen)| {
-                let link = if *path == seen.first { "" } else { &seen.first };
-                let what = match seen.what {
-                    NodeKind::File => "",
-                    NodeKind::Directory => "/",
-                    _ => "@",
-                };
-                format!("{path}{what}{link} {:o} {:?}", seen.mode, seen.extended)
-            };
-            shape.0.iter().map(one).collect::<Vec<_>>().join(", ")
-        };
-        format!(
-            "names or attributes are those of no moment: [{}]; durable were [{}]",
-            text(found),
-            text(&wanted)
-        )
-    }
-
-    /// `ideal` has the names that were found.
-    fn contents(
-        &self,
-        found: &Image,
-        ideal: &Image,
-        is_kept: &dyn Fn(usize) -> bool,
-        acknowledged: usize,
-        begun: usize,
-    ) -> Result<(), String> {
-        let there = paths(found);
-        for (path, ino) in paths(ideal) {
-            if ideal.nodes[&ino].what != NodeKind::File {
-                continue;
-            }
-            let node = &found.nodes[&there[&path]];
-            let from = self.floor(ino, is_kept, acknowledged, begun);
-            let versions: Vec<&[u8]> = (from..=begun)
-                .filter_map(|at| Some(&self.ideals[at].nodes.get(&ino)?.bytes[..]))
-                .collect();
-            check_bytes(&node.bytes, &versions)
-                .map_err(|error| format!("{path}: {error} (durable since step {from})"))?;
-        }
-        Ok(())
-    }
-
-    /// The moment from which on the contents of an object count.
-    fn floor(
+    /// The last step that made the contents of an object durable: a sync, or a change that gave it
+    /// another's name, where that is kept. 0: there is none.
+    fn durable_since(
         &self,
         ino: Ino,
         is_kept: &dyn Fn(usize) -> bool,
-        acknowledged: usize,
-        begun: usize,
+        progress: Progress,
     ) -> usize {
-        let mut floor = 0;
-        for (number, step) in self.steps[..begun].iter().enumerate() {
-            let before = Ideal(self.ideals[number].clone());
+        let makes_durable = |step: &usize| {
+            let (step, before) = (*step, &self.ideals[*step]);
             let is_it = |path: &str| before.find(path) == Some(ino);
-            let raises = match step {
-                Step::Sync => number < acknowledged,
-                Step::Fsync(path) => number < acknowledged && is_it(path),
-                Step::Rename(from, to) => {
-                    is_kept(number) && is_it(from) && before.find(to).is_some()
-                }
-                Step::Exchange(one, other) => is_kept(number) && (is_it(one) || is_it(other)),
+            match self.steps[step] {
+                Step::Sync => step < progress.acknowledged,
+                Step::Fsync(path) => step < progress.acknowledged && is_it(path),
+                Step::Rename(from, to) => is_kept(step) && is_it(from) && before.find(to).is_some(),
+                Step::Exchange(one, other) => is_kept(step) && (is_it(one) || is_it(other)),
                 _ => false,
-            };
-            if raises {
-                floor = number;
             }
-        }
-        floor
+        };
+        (0..progress.begun).rev().find(makes_durable).unwrap_or(0)
+    }
+
+    /// The contents of an object before this step, and after each that was begun since.
+    fn versions(&self, ino: Ino, step: usize, progress: Progress) -> Vec<&[u8]> {
+        let ideals = &self.ideals[step..=progress.begun];
+        ideals.iter().filter_map(|ideal| Some(&ideal.nodes.get(&ino)?.bytes[..])).collect()
     }
 }
 

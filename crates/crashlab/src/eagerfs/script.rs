@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use oneflush_eagerfs::lower::{Made, What};
+use oneflush_eagerfs::lower::{Attribute, Kind, Made, What};
 
-use super::image::{Change, Image, Ino, Name, Node, ROOT_INO};
+use super::image::{Change, Image, Ino, Name, Node};
 
 /// A path below the root.
 pub type Path = &'static str;
@@ -110,33 +110,18 @@ fn number(step: usize) -> Ino {
 }
 
 impl Ideal {
-    pub fn find(&self, path: &str) -> Option<Ino> {
-        path.split('/')
-            .filter(|name| !name.is_empty())
-            .try_fold(ROOT_INO, |dir, name| self.0.lookup(dir, name.as_bytes()).ok())
-    }
-
     fn name(&self, path: &str) -> Option<Name> {
         let (dir, name) = split(path);
-        Some((self.find(dir)?, name.to_vec()))
+        Some((self.0.find(dir)?, name.to_vec()))
     }
 
     /// False: it cannot be done, and nothing was.
     pub fn step(&mut self, number_of_step: usize, step: Step) -> bool {
         match step {
-            Step::Append(path, length) => {
-                let Some(ino) = self.file(path) else { return false };
-                let end = self.0.nodes[&ino].bytes.len() as u64;
-                self.write(ino, end, &bytes_of(number_of_step, end, length));
-                true
-            }
-            Step::Overwrite(path, at, length) => {
-                let Some(ino) = self.file(path) else { return false };
-                self.write(ino, at, &bytes_of(number_of_step, at, length));
-                true
-            }
+            Step::Append(path, length) => self.write(number_of_step, path, None, length),
+            Step::Overwrite(path, at, length) => self.write(number_of_step, path, Some(at), length),
             Step::Fsync(path) => self.file(path).is_some(),
-            Step::FsyncDirectory(path) => self.find(path).is_some(),
+            Step::FsyncDirectory(path) => self.0.find(path).is_some(),
             Step::Sync | Step::EndEpoch | Step::Release => true,
             _ => {
                 let change = self.change(number_of_step, step);
@@ -148,15 +133,16 @@ impl Ideal {
     }
 
     fn file(&self, path: &str) -> Option<Ino> {
-        let ino = self.find(path)?;
-        let is_file = self.0.nodes[&ino].kind() == oneflush_eagerfs::lower::Kind::File;
-        is_file.then_some(ino)
+        self.0.find(path).filter(|ino| self.0.nodes[ino].kind() == Kind::File)
     }
 
-    fn write(&mut self, ino: Ino, offset: u64, bytes: &[u8]) {
-        if let Some(node) = self.0.nodes.get_mut(&ino) {
-            node.write(offset, bytes);
-        }
+    /// `at`: an offset, or `None` for the end. False: there is no such file.
+    fn write(&mut self, number_of_step: usize, path: &str, at: Option<u64>, length: usize) -> bool {
+        let file = self.file(path);
+        let Some(node) = file.and_then(|ino| self.0.nodes.get_mut(&ino)) else { return false };
+        let offset = at.unwrap_or(node.bytes.len() as u64);
+        node.write(offset, &bytes_of(number_of_step, offset, length));
+        true
     }
 
     /// What a step does to names, attributes or a size.
@@ -172,51 +158,42 @@ impl Ideal {
             Step::Symlink(path) => make(path, What::Symlink { target: b"to".to_vec() }),
             Step::Truncate(path, size) => Some(Change::Truncated { ino: self.file(path)?, size }),
             Step::Rename(from, to) => {
-                let ino = self.find(from)?;
-                let replaced = self.find(to);
+                let ino = self.0.find(from)?;
+                let replaced = self.0.find(to);
                 Some(Change::Renamed { ino, from: self.name(from)?, to: self.name(to)?, replaced })
             }
             Step::Exchange(one, other) => Some(Change::Exchanged {
-                one: self.find(one)?,
+                one: self.0.find(one)?,
                 one_at: self.name(one)?,
-                other: self.find(other)?,
+                other: self.0.find(other)?,
                 other_at: self.name(other)?,
             }),
             Step::Link(from, to) => {
                 Some(Change::Linked { ino: self.file(from)?, at: self.name(to)? })
             }
-            Step::Unlink(path) => {
-                let ino = self.find(path)?;
-                let is_dir = self.0.nodes[&ino].kind() == oneflush_eagerfs::lower::Kind::Directory;
-                (!is_dir).then_some(Change::Unlinked { ino, at: self.name(path)? })
-            }
-            Step::Rmdir(path) => {
-                let ino = self.find(path)?;
-                let is_dir = self.0.nodes[&ino].kind() == oneflush_eagerfs::lower::Kind::Directory;
-                is_dir.then_some(Change::Unlinked { ino, at: self.name(path)? })
+            Step::Unlink(path) | Step::Rmdir(path) => {
+                let ino = self.0.find(path)?;
+                let takes_directories = matches!(step, Step::Rmdir(_));
+                let is_taken = self.0.is_dir(ino) == takes_directories;
+                is_taken.then_some(Change::Unlinked { ino, at: self.name(path)? })
             }
             Step::Mode(path) => Some(Change::Set {
-                ino: self.find(path)?,
-                attribute: oneflush_eagerfs::lower::Attribute::Mode(
-                    0o400 + number_of_step as u32 % 8,
-                ),
+                ino: self.0.find(path)?,
+                attribute: Attribute::Mode(0o400 + number_of_step as u32 % 8),
             }),
             Step::Extended(path) => {
-                Some(Change::Set { ino: self.find(path)?, attribute: extended(number_of_step) })
+                Some(Change::Set { ino: self.0.find(path)?, attribute: extended(number_of_step) })
             }
             _ => None,
         }
     }
 }
 
-pub fn extended(number_of_step: usize) -> oneflush_eagerfs::lower::Attribute {
-    oneflush_eagerfs::lower::Attribute::Extended {
-        name: b"user.a".to_vec(),
-        value: Some(vec![number_of_step as u8]),
-    }
+pub fn extended(number_of_step: usize) -> Attribute {
+    Attribute::Extended { name: b"user.a".to_vec(), value: Some(vec![number_of_step as u8]) }
 }
 
-/// What is there before a script: a file, and a directory with a file and a name of the first.
+/// What is there before a script: a file, and a directory with another.
 pub fn base() -> Image {
     let mut ideal = Ideal(Image::empty());
     for (number, step) in [
@@ -229,6 +206,7 @@ pub fn base() -> Image {
     .into_iter()
     .enumerate()
     {
+        // No step of a script has these numbers.
         ideal.step(900 + number, step);
     }
     ideal.0

@@ -2,14 +2,16 @@
 
 #![allow(dead_code, reason = "each test needs another part")]
 
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use oneflush_eagerfs::mount::{self, Options};
-use oneflush_testing::{Running, in_own_mounts, skip, wait_until};
+use oneflush_testing::{Running, has_programs, in_own_mounts, run, skip, wait_until};
+use tempfile::{NamedTempFile, TempDir};
 
 const LOWER: &str = "ONEFLUSH_TEST_LOWER";
 const MOUNTPOINT: &str = "ONEFLUSH_TEST_MOUNTPOINT";
@@ -18,14 +20,13 @@ const LOG_BYTES: &str = "ONEFLUSH_TEST_LOG_BYTES";
 /// Where the daemon writes what it has found.
 const SAID: &str = "ONEFLUSH_TEST_SAID";
 /// The test that serves in a process of its own.
-const SERVES: &str = "serves_what_another_test_has_mounted";
+const SERVES: &str = "common::serves_what_another_test_has_mounted";
 const AT_MOST: Duration = Duration::from_secs(120);
 
 /// True: this process may mount, in a namespace of its own. False: that process has passed, or the
 /// test skips.
 pub fn may_mount(test: &str) -> bool {
-    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    if !is_root {
+    if !rustix::process::geteuid().is_root() {
         skip("only root may mount without a helper");
         return false;
     }
@@ -36,8 +37,9 @@ pub fn may_mount(test: &str) -> bool {
     in_own_mounts(test, AT_MOST)
 }
 
-/// The body of the test that serves. Each test program has one of this name.
-pub fn serve() {
+/// Passes at once unless a [`Mount`] has started it.
+#[test]
+fn serves_what_another_test_has_mounted() {
     let (Some(lower), Some(mountpoint)) = (std::env::var_os(LOWER), std::env::var_os(MOUNTPOINT))
     else {
         return;
@@ -68,25 +70,41 @@ pub struct Mount {
     pub at: PathBuf,
     sizes: Sizes,
     daemon: Option<Running>,
-    _folder: tempfile::TempDir,
+    _folder: TempDir,
+    /// The folder's own disk.
+    _disk: Option<NamedTempFile>,
 }
 
 impl Mount {
-    pub fn new() -> Mount {
-        Mount::with(Sizes::default())
+    /// A mount for the calling test, whose name this is. `None`: see [`may_mount`].
+    pub fn new(test: &str) -> Option<Mount> {
+        Mount::with(test, Sizes::default())
     }
 
-    pub fn with(sizes: Sizes) -> Mount {
-        Mount::in_folder(tempfile::tempdir().unwrap(), sizes)
+    pub fn with(test: &str, sizes: Sizes) -> Option<Mount> {
+        may_mount(test).then(|| Mount::in_folder(tempfile::tempdir().unwrap(), None, sizes))
     }
 
-    pub fn in_folder(folder: tempfile::TempDir, sizes: Sizes) -> Mount {
+    /// On a disk of 64 MiB, which a test can fill.
+    pub fn on_small_disk(test: &str, sizes: Sizes) -> Option<Mount> {
+        if !may_mount(test) || !has_programs(&["mkfs.ext4", "mount"]) {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let disk = NamedTempFile::new().unwrap();
+        disk.as_file().set_len(64 << 20).unwrap();
+        run(Command::new("mkfs.ext4").arg("-q").arg(disk.path()));
+        run(Command::new("mount").args(["-o", "loop"]).arg(disk.path()).arg(folder.path()));
+        Some(Mount::in_folder(folder, Some(disk), sizes))
+    }
+
+    fn in_folder(folder: TempDir, disk: Option<NamedTempFile>, sizes: Sizes) -> Mount {
         // Other users come to the mount, too.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let (lower, at) = (folder.path().join("lower"), folder.path().join("at"));
         fs::create_dir(&lower).unwrap();
         fs::create_dir(&at).unwrap();
-        let mut mount = Mount { lower, at, sizes, daemon: None, _folder: folder };
+        let mut mount = Mount { lower, at, sizes, daemon: None, _folder: folder, _disk: disk };
         mount.start();
         mount
     }
@@ -111,8 +129,13 @@ impl Mount {
         self.daemon = Some(daemon);
     }
 
+    /// A path in the folder of the lower.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.lower.parent().unwrap().join(name)
+    }
+
     fn said(&self) -> PathBuf {
-        self.lower.parent().unwrap().join("said")
+        self.beside("said")
     }
 
     /// What the daemon found when it began.
@@ -121,7 +144,7 @@ impl Mount {
     }
 
     pub fn log(&self) -> PathBuf {
-        self.lower.parent().unwrap().join("lower-oneflush/log")
+        self.beside("lower-oneflush/log")
     }
 
     pub fn stat(&self, name: &str) -> u64 {
@@ -149,5 +172,27 @@ impl Mount {
     pub fn wait_for_end(&mut self) {
         let mut daemon = self.daemon.take().unwrap();
         assert!(daemon.wait().unwrap().success());
+    }
+}
+
+pub fn names(dir: &Path) -> Vec<OsString> {
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    names
+}
+
+/// Random numbers, the same from the same seed.
+pub struct Draws(pub u64);
+
+impl Draws {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.below(256) as u8).collect()
     }
 }

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test needs another part")]
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -58,6 +58,18 @@ impl Seen {
         });
         self.note(&format!("list {name}"), names);
     }
+}
+
+/// Fails where the steps have answered otherwise through the mount. `run` says which steps.
+#[track_caller]
+pub fn expect_same(plain: &[String], mounted: &[String], run: impl Display) {
+    // The first differences tell the most: later steps work on what earlier ones left.
+    const SHOWN: usize = 20;
+    let lines = plain.iter().zip(mounted).filter(|(plain, mounted)| plain != mounted);
+    let different: Vec<_> = lines.take(SHOWN).collect();
+    assert!(different.is_empty(), "{run}: plain, mounted: {different:#?}");
+    assert_eq!(plain.len(), mounted.len(), "{run}");
+    assert!(!mounted.is_empty(), "{run}");
 }
 
 fn attributes(stat: &Metadata) -> String {

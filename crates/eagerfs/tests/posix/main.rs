@@ -20,31 +20,19 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use common::{Mount, may_mount};
+use common::Mount;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-use seen::Seen;
-
-#[test]
-fn serves_what_another_test_has_mounted() {
-    common::serve();
-}
+use seen::{Seen, expect_same};
 
 /// Does the steps in a plain directory and through a mount.
 fn compare(test: &str, steps: fn(&mut Seen)) {
-    if !may_mount(test) {
-        return;
-    }
-    let mut mount = Mount::new();
-    let plain = mount.lower.parent().unwrap().join("plain");
+    let Some(mut mount) = Mount::new(test) else { return };
+    let plain = mount.beside("plain");
     fs::create_dir(&plain).unwrap();
     let (mut wanted, mut seen) = (Seen::in_dir(&plain), Seen::in_dir(&mount.at));
     steps(&mut wanted);
     steps(&mut seen);
-    let lines = wanted.lines.iter().zip(&seen.lines);
-    let different: Vec<_> = lines.filter(|(wanted, seen)| wanted != seen).collect();
-    assert!(different.is_empty(), "plain, mounted: {different:#?}");
-    assert_eq!(wanted.lines.len(), seen.lines.len());
-    assert!(!seen.lines.is_empty());
+    expect_same(&wanted.lines, &seen.lines, test);
     let times = times_below(&mount.at);
     mount.unmount();
     assert_eq!(times_below(&mount.lower), times);
@@ -52,7 +40,7 @@ fn compare(test: &str, steps: fn(&mut Seen)) {
     let (mut wanted, mut left) = (Seen::in_dir(&plain), Seen::in_dir(&mount.lower));
     walk(&mut wanted, "");
     walk(&mut left, "");
-    assert_eq!(wanted.lines, left.lines);
+    expect_same(&wanted.lines, &left.lines, "after the unmount");
 }
 
 /// When everything was modified, and its number.
