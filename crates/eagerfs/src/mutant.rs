@@ -20,17 +20,13 @@ pub enum Mutant {
     NameBeforeContents,
     /// A sync that is the lower's does not sync the file.
     FileNotSynced,
-    /// Such a sync leaves the directory out that has a new file's name.
-    DirectoryNotSynced,
-    /// A remade object gets its name before it is durable.
-    RemadeNotSynced,
     /// The log is retired before what was replayed is durable.
     ReplayNotSynced,
     /// An unmount removes the log before the lower is durable.
     UnmountNotSynced,
 }
 
-pub const ALL: [Mutant; 12] = [
+pub const ALL: [Mutant; 10] = [
     Mutant::OperationsLeftOut,
     Mutant::EarlyRelease,
     Mutant::NotVoided,
@@ -39,8 +35,6 @@ pub const ALL: [Mutant; 12] = [
     Mutant::IdentityNotRead,
     Mutant::NameBeforeContents,
     Mutant::FileNotSynced,
-    Mutant::DirectoryNotSynced,
-    Mutant::RemadeNotSynced,
     Mutant::ReplayNotSynced,
     Mutant::UnmountNotSynced,
 ];

@@ -5,7 +5,8 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::thread;
 
 /// `MAX_HANDLE_SZ`.
 const HANDLE_BYTES_MAX: usize = 128;
@@ -50,9 +51,23 @@ pub fn of(object: impl AsFd) -> io::Result<Option<Handle>> {
     Ok(Some(Handle { kind: raw.kind, bytes }))
 }
 
+/// So often an object is looked for whose number is being given to another one.
+const ATTEMPTS: u32 = 100;
+
 /// Opens without any right to read or write (`O_PATH`). `mount`: an object of the same mount,
 /// opened for reading. `ESTALE`: there is no such object any more. `EPERM`: this process may not.
 pub fn open(mount: impl AsFd, handle: &Handle) -> io::Result<OwnedFd> {
+    for _ in 1..ATTEMPTS {
+        match open_once(mount.as_fd(), handle) {
+            // ext4 says so while it makes an object of this number (`iget_locked`).
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => thread::yield_now(),
+            opened => return opened,
+        }
+    }
+    open_once(mount.as_fd(), handle)
+}
+
+fn open_once(mount: BorrowedFd<'_>, handle: &Handle) -> io::Result<OwnedFd> {
     let mut raw = Raw { bytes: handle.bytes.len() as u32, kind: handle.kind, handle: [0; _] };
     let Some(place) = raw.handle.get_mut(..handle.bytes.len()) else {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -62,7 +77,7 @@ pub fn open(mount: impl AsFd, handle: &Handle) -> io::Result<OwnedFd> {
     // SAFETY: `raw` is laid out as `struct file_handle`, and says how long it is. It outlives the
     // call.
     let opened =
-        unsafe { libc::open_by_handle_at(mount.as_fd().as_raw_fd(), (&raw mut raw).cast(), flags) };
+        unsafe { libc::open_by_handle_at(mount.as_raw_fd(), (&raw mut raw).cast(), flags) };
     if opened < 0 {
         return Err(io::Error::last_os_error());
     }

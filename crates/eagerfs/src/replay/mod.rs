@@ -4,8 +4,8 @@
 //! leaves what the steps before need:
 //!
 //! - **R1** An object is found by its identity, whatever its name is (`find.rs`).
-//! - **R2** An object that is born and nowhere is made anew in the place for recovery. It is
-//!   durable before the log says its new identity, and that is durable before it gets a name.
+//! - **R2** An object that is born and nowhere is made anew in the place for recovery. The log says
+//!   its new identity, durably, before it gets a name. If the object is lost it is made once more.
 //! - **R3** An object that leaves a name which it has no more goes through the place for recovery,
 //!   or is removed if the log wants no name for it. So names that are exchanged, and directories
 //!   that change places with their parents, need no order.

@@ -243,9 +243,6 @@ impl<L: Lower> Replay<'_, L> {
         let name = name_in_place(id);
         let node = self.lower.make(Some((&self.place, &name)), made)?;
         self.write(&node, object, false)?;
-        if !mutant::is(Mutant::RemadeNotSynced) {
-            self.lower.sync(&node)?;
-        }
         let identity = self.lower.identity(&node)?;
         if !mutant::is(Mutant::IdentityAfterName) {
             remade(id, &identity)?;
