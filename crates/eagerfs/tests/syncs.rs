@@ -42,6 +42,42 @@ fn a_sync_is_one_record() {
 }
 
 #[test]
+fn stats_tell_what_was_asked_for_and_what_it_took() {
+    let test = "stats_tell_what_was_asked_for_and_what_it_took";
+    let sizes = Sizes { threshold_bytes: Some(65_536), ..Sizes::default() };
+    let Some(mut mount) = Mount::with(test, sizes) else { return };
+    let mut file = File::create(mount.at.join("file")).unwrap();
+    let now = || {
+        ["syncs", "asked_bytes", "flushes", "settled", "over_threshold"]
+            .map(|name| mount.stat(name))
+    };
+    let added = |step: &mut dyn FnMut()| {
+        let before = now();
+        step();
+        let after = now();
+        std::array::from_fn::<u64, 5, _>(|at| after[at] - before[at])
+    };
+    let small = added(&mut || {
+        (0..5).for_each(|number| drop(File::create(mount.at.join(format!("{number}"))).unwrap()));
+        file.write_all(&[b'x'; 5000]).unwrap();
+        file.sync_all().unwrap();
+    });
+    assert_eq!(small, [1, 5000, 1, 0, 0]);
+    let large = added(&mut || {
+        file.write_all(&[b'x'; 100_000]).unwrap();
+        file.sync_all().unwrap();
+    });
+    // From the beginning of the page on that was written.
+    assert_eq!(large, [1, 105_000 - 4096, 1, 1, 1]);
+    // Six files were made.
+    let (all, most) = (mount.stat("iset_operations"), mount.stat("iset_operations_max"));
+    assert!((6..10).contains(&all) && (6..10).contains(&most), "{all}, {most}");
+    assert_eq!(mount.stat("lower_syncs"), 0);
+    drop(file);
+    mount.unmount();
+}
+
+#[test]
 fn more_than_the_threshold_is_a_sync_of_the_lower() {
     let Some(mut mount) = Mount::with(
         "more_than_the_threshold_is_a_sync_of_the_lower",

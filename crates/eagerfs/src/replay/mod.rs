@@ -15,7 +15,7 @@
 //! - **R8** Where the lower keeps the order of changes, its mark tells whether it is later than the
 //!   log: before the first change behind a record the tree leaves the record's number there. If the
 //!   lower is later it has every operation of the log, and keeps its names and attributes. If not,
-//!   it has nothing that the log has not, and R4 finds nothing to leave.
+//!   it has nothing but times that the log has not, and R4 finds nothing to leave.
 //! - **R5** What is based and nowhere was removed later than the log says, and stays removed. What
 //!   has its name has replaced it, and is left there.
 //! - **R6** Whatever is in the place for recovery and is no object of the log was not finished by

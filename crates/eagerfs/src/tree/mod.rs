@@ -26,9 +26,9 @@
 //!   name of another.
 //! - **T8** *Poison.* After a failed sync, or a failed write to the log, nothing is acknowledged
 //!   and no epoch is released, until the next mount has recovered.
-//! - **T9** *Mark.* Before the first change behind a record the lower is marked with its number,
-//!   where it keeps the order of changes. Recovery reads there whether the lower is later than the
-//!   log.
+//! - **T9** *Mark.* Before the first change behind a record, but of times, the lower is marked with
+//!   its number, where it keeps the order of changes. Recovery reads there whether the lower is
+//!   later than the log.
 //!
 //! Locks are taken in this order: `writer`, `order`, `objects`, an object's state.
 

@@ -18,13 +18,18 @@ use crate::mutant::{self, Mutant};
 impl<L: Lower, S: Storage> Tree<L, S> {
     /// T9: before the first change behind a record the lower is marked with the record's number.
     fn begin_change(&self) -> io::Result<MutexGuard<'_, Pending>> {
-        self.is_touched.store(true, Ordering::Release);
-        let mut order = self.order.lock();
+        let mut order = self.begin_change_of_times();
         if order.marked < order.cut && self.lower.keeps_order() {
             self.lower.set_mark(Some(&mark_of(self.log.uuid(), order.cut)))?;
             order.marked = order.cut;
         }
         Ok(order)
+    }
+
+    /// A lower that is later by times alone needs no mark: recovery sets them back.
+    fn begin_change_of_times(&self) -> MutexGuard<'_, Pending> {
+        self.is_touched.store(true, Ordering::Release);
+        self.order.lock()
     }
 
     /// The lower has done it.
@@ -162,7 +167,10 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     pub fn set(&self, id: ObjectId, attribute: Attribute) -> io::Result<()> {
         self.sound()?;
         let object = self.object(id)?;
-        let mut order = self.begin_change()?;
+        let mut order = match attribute {
+            Attribute::Accessed(_) | Attribute::Modified(_) => self.begin_change_of_times(),
+            _ => self.begin_change()?,
+        };
         self.lower.set(&object.node, &attribute)?;
         self.number(&mut order, Op::Set { id, attribute });
         Ok(())
