@@ -17,12 +17,20 @@ APART = "SUITE_APART"
 PACKAGES = ["e2fsprogs", "util-linux", "fuse3"]
 
 
-def missing():
-    """Why there can be no mount here, or None."""
+# What the largest share writes to the scratch file system.
+FREE_BYTES = 1 << 30
+
+
+def missing(folder):
+    """Why there can be no mount here, or None. The scratch file system lies in `folder`, or where temporary files are."""
     if os.getuid() != 0:
         return "only root may make loop devices"
     absent = [device for device in ("/dev/fuse", "/dev/loop-control") if not os.path.exists(device)]
-    return f"there is no {absent[0]}" if absent else None
+    if absent:
+        return f"there is no {absent[0]}"
+    folder = folder or tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    return f"{folder} needs {FREE_BYTES >> 20} MiB, and has {free >> 20}" if free < FREE_BYTES else None
 
 
 def is_apart():
