@@ -97,8 +97,9 @@ pub fn stats(mountpoint: &Path, as_json: bool) -> Result<Option<String>, Failure
         return Ok(Some(format!("{}\n", serde_json::Value::Object(all))));
     }
     let mut text = format!("{}\n", mountpoint.display());
+    let width = stats.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     for (name, value) in stats {
-        text += &format!("  {name:<15}{value}\n");
+        text += &format!("  {name:<width$}  {value}\n");
     }
     Ok(Some(text))
 }

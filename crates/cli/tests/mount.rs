@@ -47,6 +47,9 @@ fn the_mount_forbids_what_the_command_line_forbids() {
             let is_there = found.iter().any(|one| one == option);
             assert_eq!(is_there, expected.contains(&option), "{option} of -o {options}: {found:?}");
         }
+        let stats = run(sandbox.oneflush().arg("stats").arg(&at));
+        let numbers = stats.lines().skip(1).filter(|line| line.split_whitespace().count() == 2);
+        assert_eq!(numbers.count(), stats.lines().count() - 1, "{stats}");
         run(sandbox.oneflush().arg("umount").arg(&at));
         assert!(daemon.wait().unwrap().success());
     }
