@@ -138,6 +138,7 @@ mod broken {
             script(&[Mkdir("B"), Fsync("A/bar"), Create("B/new")]),
             script(&[Append("foo", 40_000), Fsync("foo"), Append("A/bar", 6000), Fsync("A/bar")]),
             script(&[Create("new"), Append("new", 40_000), Fsync("new")]),
+            script(&[Create("new"), Fsync("new"), Append("foo", 6000), Fsync("foo")]),
         ]
     }
 

@@ -8,6 +8,8 @@ pub enum Mutant {
     OperationsLeftOut,
     /// An epoch is released before the lower is synced.
     EarlyRelease,
+    /// The same where the next epoch needs the lane.
+    EarlyReleaseWhenFull,
     /// What was logged of a file stays after a sync of the lower.
     NotVoided,
     /// A file is cut before a record says so.
@@ -26,9 +28,10 @@ pub enum Mutant {
     UnmountNotSynced,
 }
 
-pub const ALL: [Mutant; 10] = [
+pub const ALL: [Mutant; 11] = [
     Mutant::OperationsLeftOut,
     Mutant::EarlyRelease,
+    Mutant::EarlyReleaseWhenFull,
     Mutant::NotVoided,
     Mutant::CutBeforeLog,
     Mutant::IdentityAfterName,

@@ -29,8 +29,9 @@ use crate::timeline::{Reading, Timeline};
 use crate::vfs::locked;
 
 const LANE_BYTES: u64 = 64 << 10;
-/// A lane that some records fill: the next epoch begins in the middle of a script.
-const LANE_BYTES_SHORT: u64 = 20 << 10;
+/// What a lane may have. Some records fill the second one, and one or two the third: then the next
+/// epoch begins in the middle of a script, and waits for the release of the one before the last.
+const LANE_BYTES_MAX: [u64; 3] = [1 << 20, 20 << 10, 6 << 10];
 const THRESHOLD_BYTES: u64 = 16 << 10;
 /// Losses of power in recoveries, and in recoveries of those.
 const DEPTH_MAX: usize = 3;
@@ -372,7 +373,7 @@ impl Script<'_> {
         let options = Options {
             isets: self.plan.isets,
             threshold_bytes: THRESHOLD_BYTES,
-            lane_bytes_max: if self.rng.bool() { LANE_BYTES_SHORT } else { 1 << 20 },
+            lane_bytes_max: LANE_BYTES_MAX[self.rng.usize(..LANE_BYTES_MAX.len())],
             clock: || 0,
         };
         let tree =

@@ -417,7 +417,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
 
     /// While nothing can be written: the next epoch needs the lane.
     fn release_epoch(&self, writer: &mut Writer, previous: Epoch) -> io::Result<()> {
-        if !mutant::is(Mutant::EarlyRelease) {
+        if !mutant::is(Mutant::EarlyReleaseWhenFull) {
             self.lower.sync_all()?;
             self.counts.lower_syncs.add(1);
         }
