@@ -129,7 +129,10 @@ mod broken {
 
     /// Scripts that have caught some, before others are sought.
     fn known() -> Vec<Vec<Step>> {
-        use Step::{Append, Create, EndEpoch, Fsync, FsyncDirectory, Link, Mkdir, Release};
+        use Step::{
+            Append, Create, EndEpoch, Fsync, FsyncDirectory, Link, Mkdir, Overwrite, Release,
+            Rename, Truncate,
+        };
         let tail = [Fsync("foo"), EndEpoch, Release];
         let script = |steps: &[Step]| [steps, &tail].concat();
         vec![
@@ -138,7 +141,10 @@ mod broken {
             script(&[Mkdir("B"), Fsync("A/bar"), Create("B/new")]),
             script(&[Append("foo", 40_000), Fsync("foo"), Append("A/bar", 6000), Fsync("A/bar")]),
             script(&[Create("new"), Append("new", 40_000), Fsync("new")]),
-            script(&[Create("new"), Fsync("new"), Append("foo", 6000), Fsync("foo")]),
+            script(&[Append("foo", 700), Fsync("foo"), Append("foo", 40_000), Fsync("foo")]),
+            script(&[Overwrite("foo", 4000, 300), Fsync("foo"), Truncate("foo", 4500)]),
+            script(&[Overwrite("foo", 4000, 300), Fsync("foo"), EndEpoch, Truncate("foo", 0)]),
+            script(&[Append("A/bar", 6000), Rename("A/bar", "foo")]),
         ]
     }
 

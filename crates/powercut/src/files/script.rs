@@ -10,7 +10,7 @@ pub const BLOCK_BYTES: usize = 512;
 /// In which files are, and between which they are renamed.
 pub const DIRECTORIES: [&str; 2] = ["a", "b"];
 
-/// Each has two notes, in [`NOTES_MIB`](super::work).
+/// Each has two notes, for which there is room of `NOTES_MIB` (`work.rs`).
 pub const STEPS: usize = 250;
 
 /// A process has no more at once.
