@@ -21,6 +21,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
 use hashlink::LruCache;
 use parking_lot::Mutex;
@@ -44,6 +45,9 @@ pub struct RealNode {
     state: Mutex<State>,
     /// When its contents were changed, as who writes has said it. Held over each change of it.
     pub(super) modified: Mutex<Option<Timespec>>,
+    /// When it was changed, as the kernel has said it with the last time of modification. Held while
+    /// that is set.
+    pub told: Mutex<Option<SystemTime>>,
     /// Held over each change of the mode.
     pub(super) mode: Mutex<()>,
     shared: Weak<Shared>,
@@ -135,8 +139,16 @@ impl Shared {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let shared = Arc::downgrade(self);
         let inode = identity.inode;
-        let (state, modified, mode) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let node = Arc::new(RealNode { identity, kind, number, state, modified, mode, shared });
+        let node = Arc::new(RealNode {
+            identity,
+            kind,
+            number,
+            state: Mutex::default(),
+            modified: Mutex::default(),
+            told: Mutex::default(),
+            mode: Mutex::default(),
+            shared,
+        });
         let is_same = |other: &Node| other.identity == node.identity;
         let other = {
             let mut by_inode = self.by_inode.lock();

@@ -1,7 +1,7 @@
 //! Attributes: mode, owner, size, times.
 
 use std::io;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use fuser::{FileAttr, INodeNo, TimeOrNow};
 
@@ -19,6 +19,18 @@ pub struct Changes {
     pub size_bytes: Option<u64>,
     pub accessed: Option<TimeOrNow>,
     pub modified: Option<TimeOrNow>,
+    /// When the kernel has made these changes.
+    pub changed: Option<SystemTime>,
+}
+
+/// The kernel tells a time when it writes a file back and when a program sets it, and does not wait
+/// with one for the other. So an older one may come behind a newer one. A larger distance is a
+/// clock that was set.
+const OUT_OF_ORDER: Duration = Duration::from_secs(1);
+
+fn is_outdated(changed: Option<SystemTime>, last: Option<SystemTime>) -> bool {
+    let distance = changed.zip(last).map(|(changed, last)| last.duration_since(changed));
+    distance.is_some_and(|since| since.is_ok_and(|since| !since.is_zero() && since < OUT_OF_ORDER))
 }
 
 impl Served {
@@ -46,7 +58,9 @@ impl Served {
         if let Some(accessed) = changes.accessed {
             self.tree.set(object.id, Attribute::Accessed(time(accessed)))?;
         }
-        if let Some(modified) = changes.modified {
+        let mut told = object.node.told.lock();
+        if let Some(modified) = changes.modified.filter(|_| !is_outdated(changes.changed, *told)) {
+            *told = changes.changed.or(*told);
             let set = self.tree.set(object.id, Attribute::Modified(time(modified)));
             // Who may write another's file but not set its times leaves them to the lower. The
             // kernel has looked whether a caller may set them.
@@ -55,6 +69,7 @@ impl Served {
                 _ => Err(error),
             })?;
         }
+        drop(told);
         self.attributes(&object)
     }
 
@@ -117,4 +132,22 @@ fn time(time: TimeOrNow) -> Time {
         TimeOrNow::SpecificTime(time) => time,
         TimeOrNow::Now => SystemTime::now(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file had the time that it had before a program cut it, once in some thousand cuts.
+    #[test]
+    fn a_time_that_comes_too_late_is_left_out() {
+        let now = SystemTime::now();
+        let before = |milliseconds| Some(now - Duration::from_millis(milliseconds));
+        assert!(is_outdated(before(3), Some(now)));
+        assert!(!is_outdated(Some(now), before(3)));
+        assert!(!is_outdated(Some(now), Some(now)));
+        assert!(!is_outdated(Some(now), None));
+        assert!(!is_outdated(None, Some(now)));
+        assert!(!is_outdated(before(3_600_000), Some(now)), "a clock that was set back");
+    }
 }

@@ -106,7 +106,7 @@ impl Filesystem for FileSystem {
         size_bytes: Option<u64>,
         accessed: Option<TimeOrNow>,
         modified: Option<TimeOrNow>,
-        _changed: Option<SystemTime>,
+        changed: Option<SystemTime>,
         _handle: Option<FileHandle>,
         _crtime: Option<SystemTime>,
         _chgtime: Option<SystemTime>,
@@ -114,7 +114,7 @@ impl Filesystem for FileSystem {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let changes = Changes { mode, uid, gid, size_bytes, accessed, modified };
+        let changes = Changes { mode, uid, gid, size_bytes, accessed, modified, changed };
         match self.0.change_attributes(request.into(), number, &changes) {
             Ok(attributes) => reply.attr(&TTL, &attributes),
             Err(error) => reply.error(errno(&error)),
