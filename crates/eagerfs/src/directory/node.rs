@@ -45,8 +45,8 @@ pub struct RealNode {
     state: Mutex<State>,
     /// When its contents were changed, as who writes has said it. Held over each change of it.
     pub(super) modified: Mutex<Option<Timespec>>,
-    /// When it was changed, as the kernel has said it with the last time of modification. Held while
-    /// that is set.
+    /// When it was changed, as the kernel has said it with the last time of modification. Held
+    /// while that is set.
     pub told: Mutex<Option<SystemTime>>,
     /// Held over each change of the mode.
     pub(super) mode: Mutex<()>,
