@@ -10,10 +10,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use common::damaged::set_format;
 use common::{
     count, crash, files, insert, integrity, open_stock, scratch, side, statistic as number,
 };
-use oneflush_blocklog::group::{Group, page_crc};
+use oneflush_blocklog::group::Group;
 use oneflush_blocklog::{CHUNK_BYTES, DirectFile, Error as LogError, Log};
 use oneflush_testing::{skip, wait_until};
 use rusqlite::{Connection, OpenFlags};
@@ -137,7 +138,7 @@ fn records_and_rows(path: &Path) -> (usize, usize) {
 }
 
 /// Writes the newest epoch of a log again, into a log of another version that has the same name.
-fn as_an_older_oneflush_left_it(log: &Path, version: u8) {
+fn as_an_older_oneflush_left_it(log: &Path, version: u32) {
     let mut header = std::fs::read(log).unwrap()[..4096].to_vec();
     let mut records = Vec::new();
     let new = Log::open(DirectFile::open(log, false).unwrap()).unwrap();
@@ -147,9 +148,7 @@ fn as_an_older_oneflush_left_it(log: &Path, version: u8) {
     })
     .unwrap();
     drop(new);
-    header[264] = version;
-    let checksum = page_crc(&header[..508]);
-    header[508..512].copy_from_slice(&checksum.to_le_bytes());
+    set_format(&mut header, version);
     header.resize(4096 + 2 * CHUNK_BYTES as usize, 0);
     std::fs::write(log, header).unwrap();
     let old = Log::open(DirectFile::open(log, false).unwrap()).unwrap();

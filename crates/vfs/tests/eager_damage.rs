@@ -18,10 +18,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use common::damaged::{
-    BLOCK_BYTES, Chance, Fixture, RECORD_HEADER_BYTES, Record, UNSOUND, contents, open,
+    BLOCK_BYTES, Chance, Fixture, RECORD_HEADER_BYTES, Record, UNSOUND, contents, open, set_format,
 };
 use common::{commits, open_with, side, take_said};
-use oneflush_blocklog::group::page_crc;
 
 #[test]
 fn a_fixture_that_is_not_damaged_opens_with_all_its_commits() {
@@ -347,9 +346,7 @@ fn replacements(fixture: &Fixture) -> Vec<Replacement> {
     let other = Fixture::new("another", |db| commits::make(db, 4), false);
     let of_format = |version: u32| {
         let mut log = fixture.log.clone();
-        log[264..268].copy_from_slice(&version.to_le_bytes());
-        let checksum = page_crc(&log[..508]);
-        log[508..512].copy_from_slice(&checksum.to_le_bytes());
+        set_format(&mut log, version);
         Some(log)
     };
     let mut chance = Chance(1);

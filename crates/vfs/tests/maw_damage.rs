@@ -16,9 +16,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::damaged::{BLOCK_BYTES, Chance, RECORD_HEADER_BYTES, contents, open_or_refused};
+use common::damaged::{
+    BLOCK_BYTES, Chance, RECORD_HEADER_BYTES, contents, open_or_refused, set_format,
+};
 use common::{commits, crash, files, open_stock, open_with, side, take_said};
-use oneflush_blocklog::group::page_crc;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -262,9 +263,7 @@ fn replacements(fixture: &Fixture) -> Vec<Replacement> {
     let pages_of_512 = Fixture::new(512, false, |db| commits::make(db, 4));
     let of_format = |version: u32| {
         let mut log = fixture.log.clone();
-        log[264..268].copy_from_slice(&version.to_le_bytes());
-        let checksum = page_crc(&log[..508]);
-        log[508..512].copy_from_slice(&checksum.to_le_bytes());
+        set_format(&mut log, version);
         Some(log)
     };
     let mut chance = Chance(1);

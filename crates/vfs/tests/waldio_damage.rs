@@ -12,9 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::damaged::{BLOCK_BYTES, Chance, contents, open_or_refused};
+use common::damaged::{BLOCK_BYTES, Chance, contents, open_or_refused, set_format};
 use common::{commits, crash, files, open_stock, open_with, side, take_said};
-use oneflush_blocklog::group::page_crc;
 use tempfile::TempDir;
 
 const LAYOUTS: [&str; 4] = ["embed", "pad512", "pad4k", "pad8k"];
@@ -342,9 +341,7 @@ type Replacement = (&'static str, Option<Vec<u8>>, &'static [&'static str]);
 fn replacements(fixture: &Fixture) -> Vec<Replacement> {
     let other = Fixture::new("embed", 4096, "SELECT 1", false);
     let mut newer = fixture.log.clone();
-    newer[264] = 9;
-    let crc = page_crc(&newer[..508]);
-    newer[508..512].copy_from_slice(&crc.to_le_bytes());
+    set_format(&mut newer, 9);
     let mut damaged = fixture.log.clone();
     damaged[300] ^= 1;
     vec![

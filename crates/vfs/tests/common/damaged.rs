@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use oneflush_blocklog::group::page_crc;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -15,6 +16,9 @@ use super::{commits, crash, files, open_with, side, take_said};
 pub const BLOCK_BYTES: usize = 4096;
 /// docs/log-format.md, "Record".
 pub const RECORD_HEADER_BYTES: usize = 52;
+/// docs/log-format.md, "First block".
+const VERSION_AT: usize = 264;
+const CHECKSUM_AT: usize = 508;
 /// How many bytes of a longer payload are tried. Of a shorter one, all are.
 const SAMPLE: usize = 40;
 
@@ -22,6 +26,13 @@ const SAMPLE: usize = 40;
 fn scratch() -> TempDir {
     let shm = Path::new("/dev/shm");
     if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap()
+}
+
+/// Has a log's first block, which is sound otherwise, name another format.
+pub fn set_format(log: &mut [u8], version: u32) {
+    log[VERSION_AT..VERSION_AT + 4].copy_from_slice(&version.to_le_bytes());
+    let checksum = page_crc(&log[..CHECKSUM_AT]);
+    log[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// The files that a crash has left.
