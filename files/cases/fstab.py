@@ -8,7 +8,6 @@ import os
 import pathlib
 import stat
 import subprocess
-import time
 
 import told
 from place import HERE, PROGRAM, Place, run
@@ -36,7 +35,7 @@ def installed():
     run("mount", "--bind", programs, sbin)
     os.environ["PATH"] = f"/usr/local/bin:/usr/bin:/bin:{sbin}"
     yield
-    wait("a daemon has not ended", lambda: not any(name.endswith("sbin/oneflush") for name in running()))
+    told.wait(END_S, "a daemon has not ended", lambda: not any(name.endswith("sbin/oneflush") for name in running()))
     run("umount", sbin)
     run("umount", others)
 
@@ -45,14 +44,6 @@ def running():
     """The programs of the processes of this case. One that ends meanwhile has none."""
     numbers = [name for name in os.listdir("/proc") if name.isdecimal()]
     return [str(answer(os.readlink, f"/proc/{number}/exe")) for number in numbers]
-
-
-def wait(otherwise, is_so):
-    deadline = time.monotonic() + END_S
-    while not is_so():
-        if time.monotonic() > deadline:
-            told.fail(otherwise)
-        time.sleep(0.02)
 
 
 def table(*lines):
@@ -77,24 +68,20 @@ def is_mounted(place, *options):
         told.fail(f"options that it lacks: {missing} of {found}")
 
 
-def work(folder, name):
+def work(place, name):
     """Synced, so it goes through the log."""
-    before = place_stats(folder)
-    file = os.open(folder / name, os.O_CREAT | os.O_WRONLY, 0o644)
+    before = place.stats()
+    file = os.open(place.at / name, os.O_CREAT | os.O_WRONLY, 0o644)
     os.write(file, name.encode())
     os.fsync(file)
     os.close(file)
-    told.check("its syncs", int(place_stats(folder)["records"]) > int(before["records"]), True)
-
-
-def place_stats(at):
-    return dict(line.split(maxsplit=1) for line in run(PROGRAM, "stats", at).splitlines()[1:])
+    told.check("its syncs", int(place.stats()["records"]) > int(before["records"]), True)
 
 
 def ended(place, name):
     """umount(8) does not wait for the daemon, which is not its child."""
     log = place.fs / "lower-oneflush"
-    wait(f"{log} is still there", lambda: not log.exists())
+    told.wait(END_S, f"{log} is still there", lambda: not log.exists())
     told.check("nothing lies there", mounts(place.at), [])
     told.check(f"{name} in the lower", (place.lower / name).read_text(), name)
 
@@ -102,7 +89,7 @@ def ended(place, name):
 def by_mount(place):
     run("mount", "-t", "fuse.oneflush", place.lower, place.at, "-o", "allow_other,log_size=32M,nosuid,noatime")
     is_mounted(place, "nosuid")
-    work(place.at, "by mount")
+    work(place, "by mount")
     run("umount", place.at)
     ended(place, "by mount")
     for options in ("ro", "log_size=1K", "nonsense"):
@@ -118,7 +105,7 @@ def by_table(place):
     # At a boot, and when somebody calls it once more.
     run("mount", "--all", "--types", "fuse.oneflush")
     is_mounted(place)
-    work(place.at, "by table")
+    work(place, "by table")
     run("umount", place.at)
     ended(place, "by table")
     run("mount", "--all", "--types", "fuse.oneflush")
@@ -134,7 +121,7 @@ def read_only(place):
         run("mount", "-o", options, place.at)
         is_mounted(place, "ro" if is_read_only else "rw", "nodev")
         told.check(f"a file after {options}", answer(lambda: open(place.at / "more", "w").close()), "EROFS" if is_read_only else None)
-    work(place.at, "after it")
+    work(place, "after it")
 
 
 def by_user(place):
@@ -161,7 +148,7 @@ def by_user(place):
     told.check("another's end of it", as_user(ME + 1, ME + 1, [], lambda: subprocess.run(["umount", at], capture_output=True).returncode) != 0, True)
     done = as_me("umount", at)
     told.check("a user's end of it", (done.returncode, done.stderr), (0, ""))
-    wait("the log is still there", lambda: sorted(os.listdir(lower.parent)) == ["at", "lower"])
+    told.wait(END_S, "the log is still there", lambda: sorted(os.listdir(lower.parent)) == ["at", "lower"])
     told.check("a user's file", (lower / "file").read_text(), "mine")
 
 

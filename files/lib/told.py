@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 CASE = os.environ.get("CASE", "files")
 IS_LONG = os.environ.get("FILES") == "long"
@@ -22,6 +23,15 @@ def fail(what):
 def check(what, found, expected):
     if found != expected:
         fail(f"{what}: {found!r} instead of {expected!r}")
+
+
+def wait(seconds, otherwise, is_so):
+    """Until it is so."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > deadline:
+            fail(f"{otherwise} after {seconds} s")
+        time.sleep(0.01)
 
 
 def skip(why):
