@@ -57,14 +57,17 @@ const ATTEMPTS: u32 = 100;
 /// Opens without any right to read or write (`O_PATH`). `mount`: an object of the same mount,
 /// opened for reading. `ESTALE`: there is no such object any more. `EPERM`: this process may not.
 pub fn open(mount: impl AsFd, handle: &Handle) -> io::Result<OwnedFd> {
+    // ext4 says so while it makes an object of this number (`iget_locked`).
+    let is_being_made = |error: &io::Error| error.raw_os_error() == Some(libc::ENOMEM);
+    let mut opened = open_once(mount.as_fd(), handle);
     for _ in 1..ATTEMPTS {
-        match open_once(mount.as_fd(), handle) {
-            // ext4 says so while it makes an object of this number (`iget_locked`).
-            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => thread::yield_now(),
-            opened => return opened,
+        if !opened.as_ref().is_err_and(is_being_made) {
+            break;
         }
+        thread::yield_now();
+        opened = open_once(mount.as_fd(), handle);
     }
-    open_once(mount.as_fd(), handle)
+    opened
 }
 
 fn open_once(mount: BorrowedFd<'_>, handle: &Handle) -> io::Result<OwnedFd> {

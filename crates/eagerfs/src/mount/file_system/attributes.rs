@@ -58,19 +58,30 @@ impl Served {
         if let Some(accessed) = changes.accessed {
             self.tree.set(object.id, Attribute::Accessed(time(accessed)))?;
         }
-        let mut told = object.node.told.lock();
-        if let Some(modified) = changes.modified.filter(|_| !is_outdated(changes.changed, *told)) {
-            *told = changes.changed.or(*told);
-            let set = self.tree.set(object.id, Attribute::Modified(time(modified)));
-            // Who may write another's file but not set its times leaves them to the lower. The
-            // kernel has looked whether a caller may set them.
-            set.or_else(|error| match error.raw_os_error() {
-                Some(libc::EPERM | libc::EACCES) => Ok(()),
-                _ => Err(error),
-            })?;
+        if let Some(modified) = changes.modified {
+            self.set_modified(&object, modified, changes.changed)?;
         }
-        drop(told);
         self.attributes(&object)
+    }
+
+    fn set_modified(
+        &self,
+        object: &RealObject,
+        modified: TimeOrNow,
+        changed: Option<SystemTime>,
+    ) -> io::Result<()> {
+        let mut told = object.node.told.lock();
+        if is_outdated(changed, *told) {
+            return Ok(());
+        }
+        *told = changed.or(*told);
+        let set = self.tree.set(object.id, Attribute::Modified(time(modified)));
+        // Who may write another's file but not set its times leaves them to the lower. The kernel
+        // has looked whether a caller may set them.
+        set.or_else(|error| match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => Ok(()),
+            _ => Err(error),
+        })
     }
 
     /// The lower takes bits of the mode away by itself then. The log must have that, too: otherwise
