@@ -22,6 +22,7 @@
 mod attribute;
 mod drain;
 mod error;
+mod shape;
 mod shared;
 mod stat;
 mod trace;
@@ -37,6 +38,7 @@ use oneflush_trace::record::Target;
 use serde::{Deserialize, Serialize};
 
 pub use error::ObserveError;
+pub use shape::WriteShape;
 pub use shared::{Done, Mark, SharedDisk};
 
 use crate::place::Place;
@@ -91,6 +93,8 @@ pub struct Counts {
     pub source: Source,
     /// Bytes that no rule could attribute; they are in `Other`.
     pub unattributed_bytes: u64,
+    /// None where not all writes are known one by one.
+    pub shape: Option<WriteShape>,
 }
 
 impl Counts {
@@ -185,6 +189,7 @@ impl Observer {
                 events_lost: 0,
                 source: Source::Vfs,
                 unattributed_bytes: 0,
+                shape: None,
             }),
             How::Device(observer) => observer.stop(files),
         }
@@ -204,6 +209,7 @@ impl DeviceObserver {
             events_lost: 0,
             source: Source::BlockDeviceTotals,
             unattributed_bytes: 0,
+            shape: None,
         };
         let Some(trace) = &mut self.trace else { return Ok(counts) };
         let recorded = trace.stop()?;
@@ -218,6 +224,7 @@ impl DeviceObserver {
         counts.by_class = split.by_class;
         counts.unattributed_bytes = split.unattributed_bytes;
         counts.events_lost = recorded.lost;
+        counts.shape = (recorded.lost == 0).then(|| WriteShape::of(&recorded.events));
         counts.source = Source::BlockDevice;
         Ok(counts)
     }

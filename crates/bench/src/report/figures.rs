@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::observe::{Class, ClassCounts, Source};
+use crate::observe::{Class, ClassCounts, Source, WriteShape};
 use crate::run::SliceResult;
 use crate::run::companion::CompanionResult;
 use crate::run::latency::Latencies;
@@ -24,6 +24,12 @@ pub struct Figures {
     /// Empty where the totals could not be split.
     pub bytes_per_transaction_by_class: BTreeMap<Class, f64>,
     pub writes_per_transaction_by_class: BTreeMap<Class, f64>,
+    /// Of a write request with data, in sectors of 512 bytes.
+    #[serde(default)]
+    pub request_sectors_mean: Option<f64>,
+    /// Sectors in bursts longer than 128 sectors, as a part of all.
+    #[serde(default)]
+    pub sequential_ratio: Option<f64>,
     pub trace_events_lost: u64,
     /// Bytes that no rule gave to a class, as a part of all; they are in `other`.
     pub unattributed_ratio: f64,
@@ -157,6 +163,7 @@ impl Figures {
         let beside = slice.companion.as_ref().and_then(CompanionFigures::of);
         // Where another connection writes as well, nobody can say whose the bytes are.
         let counts = slice.counts.as_ref().filter(|_| beside.is_none());
+        let shape = counts.and_then(|counts| counts.shape.as_ref());
         let per_transaction = |total: u64| total as f64 / transactions;
         let by_class = |pick: fn(&ClassCounts) -> u64| {
             let all = counts.map(|counts| &counts.by_class).into_iter().flatten();
@@ -174,6 +181,8 @@ impl Figures {
             flushes_per_transaction: counts.map(|counts| per_transaction(counts.flushes)),
             bytes_per_transaction_by_class: by_class(|counts| counts.bytes),
             writes_per_transaction_by_class: by_class(|counts| counts.writes),
+            request_sectors_mean: shape.and_then(WriteShape::request_sectors_mean),
+            sequential_ratio: shape.and_then(WriteShape::sequential_ratio),
             trace_events_lost: counts.map_or(0, |counts| counts.events_lost),
             unattributed_ratio: counts.map_or(0.0, |counts| {
                 counts.unattributed_bytes as f64 / counts.bytes.max(1) as f64
@@ -215,6 +224,8 @@ impl Figures {
             writes_per_transaction_by_class: by_class(&|round| {
                 &round.writes_per_transaction_by_class
             }),
+            request_sectors_mean: of_option(&|round| round.request_sectors_mean),
+            sequential_ratio: of_option(&|round| round.sequential_ratio),
             trace_events_lost: rounds.iter().map(|round| round.trace_events_lost).sum(),
             unattributed_ratio: of(&|round| round.unattributed_ratio),
             wal_bytes_at_end: of_option(&|round| round.wal_bytes_at_end.map(|bytes| bytes as f64))

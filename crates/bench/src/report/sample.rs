@@ -28,6 +28,8 @@ pub fn round(rate: f64, latency_ns: LatencyFigures) -> Figures {
         flushes_per_transaction: None,
         bytes_per_transaction_by_class: BTreeMap::new(),
         writes_per_transaction_by_class: BTreeMap::new(),
+        request_sectors_mean: None,
+        sequential_ratio: None,
         trace_events_lost: 0,
         unattributed_ratio: 0.0,
         wal_bytes_at_end: None,

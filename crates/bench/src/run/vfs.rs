@@ -132,6 +132,7 @@ impl Io {
             events_lost: 0,
             source: Source::Vfs,
             unattributed_bytes: 0,
+            shape: None,
         }
     }
 }

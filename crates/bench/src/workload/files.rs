@@ -1,9 +1,11 @@
 //! Workloads without SQLite: what a sync of a file, or a byte of one, costs in a directory.
 //!
 //! Each worker has a file of its own. It is written and read in units of one size: blocks of 4 KiB
-//! where each is synced, pieces of 256 KiB where none is. A unit begins with its number in the file
-//! and goes on with random bytes. So a log that writes differences does not profit from them, and
-//! the file can be checked afterwards.
+//! or pieces of 256 KiB. A unit begins with its number in the file and goes on with random bytes. So
+//! a log that writes differences does not profit from them, and the file can be checked afterwards.
+//!
+//! Cold reads are of a file that no page cache has: not the kernel's of this file, and not that of a
+//! file below a mount. So root drops the kernel's whole cache before.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -12,6 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
 use super::unit::PIECE_BYTES;
@@ -23,6 +26,8 @@ const BLOCK_BYTES: usize = 4 << 10;
 const OVERWRITTEN_BLOCKS: u64 = 11_008;
 /// 256 MiB of all workers together.
 const PIECES_DEFAULT: u64 = 1024;
+/// 64 MiB of all workers together.
+const COLD_BLOCKS_DEFAULT: u64 = 16_384;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,8 +38,14 @@ pub enum Files {
     Overwrite,
     /// A piece at the end, without a sync.
     Stream,
+    /// A piece at the end, and `fsync`.
+    SyncedStream,
     /// A piece that is in the page cache.
     CachedRead,
+    /// A piece that is not, one after the other.
+    ColdRead,
+    /// A block that is not in the page cache, each once, in random order.
+    ColdReadRandom,
 }
 
 /// What cannot be done with a worker's file.
@@ -52,11 +63,14 @@ impl FileError {
 }
 
 impl Files {
-    const ALL: [(Files, &str); 4] = [
+    const ALL: [(Files, &str); 7] = [
         (Files::Append, "append"),
         (Files::Overwrite, "overwrite"),
         (Files::Stream, "stream"),
+        (Files::SyncedStream, "synced-stream"),
         (Files::CachedRead, "cached-read"),
+        (Files::ColdRead, "cold-read"),
+        (Files::ColdReadRandom, "cold-read-random"),
     ];
 
     pub(super) fn find(word: &str) -> Option<Files> {
@@ -65,29 +79,41 @@ impl Files {
 
     pub(super) fn unit(self) -> Unit {
         match self {
-            Files::Append | Files::Overwrite => Unit::Sync,
-            Files::Stream | Files::CachedRead => Unit::Piece,
+            Files::Append | Files::Overwrite | Files::SyncedStream => Unit::Sync,
+            Files::Stream | Files::CachedRead | Files::ColdRead => Unit::Piece,
+            Files::ColdReadRandom => Unit::Read,
         }
     }
 
     /// Units of all workers together. None: as in other workloads.
     pub(super) fn default_count(self) -> Option<u64> {
-        (self.unit() == Unit::Piece).then_some(PIECES_DEFAULT)
+        match self.unit() {
+            Unit::Piece => Some(PIECES_DEFAULT),
+            Unit::Read => Some(COLD_BLOCKS_DEFAULT),
+            _ => None,
+        }
     }
 
-    fn unit_bytes(self) -> usize {
-        match self.unit() {
-            Unit::Piece => PIECE_BYTES,
-            _ => BLOCK_BYTES,
+    /// Of what is written or read at once.
+    pub fn unit_bytes(self) -> usize {
+        match self {
+            Files::Append | Files::Overwrite | Files::ColdReadRandom => BLOCK_BYTES,
+            Files::Stream | Files::SyncedStream | Files::CachedRead | Files::ColdRead => {
+                PIECE_BYTES
+            }
         }
+    }
+
+    fn is_read(self) -> bool {
+        matches!(self, Files::CachedRead | Files::ColdRead | Files::ColdReadRandom)
     }
 
     /// Units in a worker's file, before the measurement and after it.
     fn counts(self, share: u64) -> [u64; 2] {
         match self {
-            Files::Append | Files::Stream => [0, share],
+            Files::Append | Files::Stream | Files::SyncedStream => [0, share],
             Files::Overwrite => [OVERWRITTEN_BLOCKS; 2],
-            Files::CachedRead => [share; 2],
+            Files::CachedRead | Files::ColdRead | Files::ColdReadRandom => [share; 2],
         }
     }
 
@@ -100,7 +126,12 @@ impl Files {
             Files::Stream => {
                 "write a file in pieces of 256 KiB without a sync, and close it".to_owned()
             }
+            Files::SyncedStream => "append 256 KiB to a file and fsync it".to_owned(),
             Files::CachedRead => "read a file in pieces of 256 KiB from the page cache".to_owned(),
+            Files::ColdRead => "read a file in pieces of 256 KiB from the device".to_owned(),
+            Files::ColdReadRandom => {
+                "read a file from the device, 4 KiB at a time, in random order".to_owned()
+            }
         }
     }
 
@@ -169,7 +200,7 @@ impl Units {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut buffer = vec![0; files.unit_bytes()];
         random.fill(&mut buffer);
-        Units { buffer, random, anew: files.unit() == Unit::Sync }
+        Units { buffer, random, anew: files.unit_bytes() == BLOCK_BYTES }
     }
 
     fn offset(&self, number: u64) -> u64 {
@@ -192,6 +223,8 @@ pub struct FilesStream {
     file: Option<File>,
     units: Units,
     random: fastrand::Rng,
+    /// In which units are read. Empty: one after the other.
+    order: Vec<u64>,
     share: u64,
     done: u64,
 }
@@ -200,18 +233,31 @@ impl FilesStream {
     pub fn new(path: PathBuf, files: Files, spec: &WorkerSpec) -> Result<Self, WorkloadError> {
         let seed = u64::from(spec.index);
         // A file that is open for writing may be handed over, and leave the cache, at a sync.
-        let is_read = files == Files::CachedRead;
-        let opened = OpenOptions::new().read(is_read).write(!is_read).open(&path);
+        let opened = OpenOptions::new().read(files.is_read()).write(!files.is_read()).open(&path);
+        let file = opened.map_err(of_file(&path))?;
+        let share = spec.share();
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut order = Vec::new();
+        match files {
+            Files::ColdRead => leave_caches(&file, &path)?,
+            Files::ColdReadRandom => {
+                order.extend(0..share);
+                random.shuffle(&mut order);
+                leave_caches(&file, &path)?;
+            }
+            _ => {}
+        }
         let mut stream = FilesStream {
             files,
-            file: Some(opened.map_err(of_file(&path))?),
+            file: Some(file),
             path,
             units: Units::new(files, seed),
-            random: fastrand::Rng::with_seed(seed),
-            share: spec.share(),
+            random,
+            order,
+            share,
             done: 0,
         };
-        if is_read {
+        if files == Files::CachedRead {
             // What was cached before this file was opened may not count any more.
             while stream.step()? != Step::Finished {}
             stream.done = 0;
@@ -223,7 +269,7 @@ impl FilesStream {
     fn unit(&mut self, number: u64) -> io::Result<u64> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let offset = self.units.offset(number);
-        if self.files == Files::CachedRead {
+        if self.files.is_read() {
             let begin_ns = clock::now_ns();
             file.read_exact_at(&mut self.units.buffer, offset)?;
             return Ok(clock::now_ns() - begin_ns);
@@ -245,10 +291,10 @@ impl Stream for FilesStream {
         }
         let number = match self.files {
             Files::Overwrite => self.random.u64(..OVERWRITTEN_BLOCKS),
-            _ => self.done,
+            _ => self.order.get(self.done as usize).copied().unwrap_or(self.done),
         };
         let latency_ns = self.unit(number).map_err(of_file(&self.path))?;
-        if self.files == Files::CachedRead {
+        if self.files.is_read() {
             check(&self.units.buffer, number, &self.path)?;
         }
         self.done += 1;
@@ -268,6 +314,19 @@ impl Stream for FilesStream {
     fn connection(&self) -> Option<&Connection> {
         None
     }
+}
+
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// What is read next comes from the device. Who is not root drops the pages of this file alone.
+fn leave_caches(file: &File, path: &Path) -> Result<(), WorkloadError> {
+    let dropped = rustix::fs::fsync(file).and_then(|()| fadvise(file, 0, None, Advice::DontNeed));
+    dropped.map_err(|errno| of_file(path)(errno.into()))?;
+    if rustix::process::geteuid().is_root() {
+        // "1": the page cache, and no directory entries or inodes.
+        std::fs::write(DROP_CACHES, "1").map_err(of_file(Path::new(DROP_CACHES)))?;
+    }
+    Ok(())
 }
 
 pub(super) fn name(worker_index: u32) -> String {

@@ -128,7 +128,7 @@ pub trait Stream {
 
 impl Workload {
     /// Those that need no more than a word. There is `attached=N` besides.
-    pub const WORDS: [&str; 15] = [
+    pub const WORDS: [&str; 18] = [
         "insert",
         "update",
         "delete",
@@ -143,7 +143,10 @@ impl Workload {
         "append",
         "overwrite",
         "stream",
+        "synced-stream",
         "cached-read",
+        "cold-read",
+        "cold-read-random",
     ];
 
     /// The files of one worker's databases, relative to the run's directory; the first is `main`.
