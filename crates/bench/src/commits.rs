@@ -9,13 +9,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use oneflush_trace::identify::{
-    Access, Amount, Class, Identifier, Layer, Phases, Traffic, Transaction,
-};
-use oneflush_trace::import::{self, ImportError};
+use oneflush_trace::identify::{Access, Amount, Class, Phases, Traffic, Transaction};
+use oneflush_trace::import::ImportError;
 use serde::{Deserialize, Serialize};
 
 use crate::report::median;
+use crate::transactions;
 
 /// Four KiB, the block of the paper's file system and of ours.
 const BLOCK_BYTES: u64 = 4096;
@@ -40,20 +39,23 @@ pub type CommitsError = ImportError;
 /// The commits of a worker that made `count`, to the database whose path ends in `database`. None
 /// where more than one is missing.
 pub fn read(recording: &Path, database: &str, count: u64) -> Result<Option<Commits>, CommitsError> {
-    let mut reader = import::open(recording)?;
-    // The device with the file system. What the host makes of its writes is another matter.
-    let mut identifier = Identifier::new().count_at(Layer::Highest).keep_accesses();
-    let mut found = Vec::new();
-    while let Some(event) = reader.next()? {
-        identifier.push(&event, reader.names());
-        while let Some(transaction) = identifier.next_transaction() {
-            found.push(transaction);
-        }
-    }
-    let (rest, _) = identifier.finish(reader.names());
-    found.extend(rest);
+    let found = transactions::identify(recording)?.transactions;
+    Ok(Commits::of(&of_worker(found, database), count))
+}
+
+/// Of the transactions that a recording has, those of the worker on the database whose path ends so,
+/// in their order.
+pub fn of_worker(mut found: Vec<Transaction>, database: &str) -> Vec<Transaction> {
     found.retain(|one| one.database.to_string().ends_with(database));
-    Ok(Commits::of_worker(found, count as usize))
+    found.retain(|one| one.process.thread != one.process.process);
+    let mut by_thread: BTreeMap<u32, usize> = BTreeMap::new();
+    for one in &found {
+        *by_thread.entry(one.process.thread).or_default() += 1;
+    }
+    let worker = by_thread.into_iter().max_by_key(|(_, commits)| *commits);
+    found.retain(|one| worker.is_some_and(|(thread, _)| one.process.thread == thread));
+    found.sort_by_key(|one| one.begin_ns);
+    found
 }
 
 fn without_checkpoint(transaction: &Transaction) -> Traffic {
@@ -72,15 +74,9 @@ fn without_checkpoint(transaction: &Transaction) -> Traffic {
 }
 
 impl Commits {
-    fn of_worker(mut found: Vec<Transaction>, count: usize) -> Option<Commits> {
-        found.retain(|one| one.process.thread != one.process.process);
-        let mut by_thread: BTreeMap<u32, usize> = BTreeMap::new();
-        for one in &found {
-            *by_thread.entry(one.process.thread).or_default() += 1;
-        }
-        let (worker, _) = by_thread.into_iter().max_by_key(|(_, commits)| *commits)?;
-        found.retain(|one| one.process.thread == worker);
-        found.sort_by_key(|one| one.begin_ns);
+    /// Of [`of_worker`]'s transactions, the last `count`.
+    pub fn of(found: &[Transaction], count: u64) -> Option<Commits> {
+        let count = count as usize;
         let mut commits: Vec<(Traffic, Option<String>)> = found
             .iter()
             .rev()
@@ -93,10 +89,10 @@ impl Commits {
         commits.remove(0);
         let (traffic, patterns): (Vec<Traffic>, Vec<_>) = commits.into_iter().unzip();
         let pattern = most_frequent(patterns.into_iter().flatten());
-        Some(Commits { pattern, ..Commits::of(&traffic) })
+        Some(Commits { pattern, ..Commits::of_traffic(&traffic) })
     }
 
-    fn of(found: &[Traffic]) -> Commits {
+    fn of_traffic(found: &[Traffic]) -> Commits {
         let middle =
             |of: fn(&Traffic) -> u64| median(found.iter().map(|one| of(one) as f64).collect());
         let count_of = |is: fn(&Traffic) -> bool| found.iter().filter(|one| is(one)).count() as u64;
@@ -196,7 +192,7 @@ mod tests {
             commit(amount(8192, 1), amount(0, 0)),
             commit(amount(4096, 1), amount(12_288, 2)),
         ];
-        let commits = Commits::of(&found);
+        let commits = Commits::of_traffic(&found);
         assert_eq!((commits.count, commits.one_request_count, commits.fs_journal_count), (3, 1, 1));
         assert_eq!((commits.requests_median, commits.bytes_median), (1.0, 8192.0));
         assert!((commits.percent(commits.one_request_count) - 33.3).abs() < 0.1);

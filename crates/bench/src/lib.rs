@@ -16,6 +16,7 @@ pub mod place;
 pub mod probe;
 pub mod report;
 pub mod run;
+pub mod transactions;
 pub mod trial;
 pub mod workload;
 

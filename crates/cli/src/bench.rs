@@ -18,7 +18,7 @@ use oneflush_bench::report::plot::{Picture, Plot};
 use oneflush_bench::run::busy::Busy;
 use oneflush_bench::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Rounds, Workers};
 use oneflush_bench::workload::{
-    Access, Files, LongReader, Mobibench, Operation, Reads, Replay, Workload,
+    Access, FileTrace, Files, LongReader, Mobibench, Operation, Reads, Replay, Workload,
 };
 
 use crate::progress::Terminal;
@@ -34,7 +34,7 @@ const DEFAULT_MODES_IN_TURNS: &str = "wal:sqlite,wal:plain,wal:eager";
 const DEFAULT_MODES_OF_FILES: &str = "files,files:mounted";
 
 /// Options that a paper's experiments leave no room for.
-const OF_NO_PAPER: [&str; 17] = [
+const OF_NO_PAPER: [&str; 19] = [
     "modes",
     "workload",
     "beside_writer",
@@ -42,6 +42,8 @@ const OF_NO_PAPER: [&str; 17] = [
     "hold",
     "sql",
     "serial",
+    "replay",
+    "think",
     "connections",
     "workers",
     "rate",
@@ -55,9 +57,10 @@ const OF_NO_PAPER: [&str; 17] = [
 ];
 
 /// Options that say what to measure.
-const MEASURING: [&str; 30] = [
+const MEASURING: [&str; 33] = [
     "paper",
     "only",
+    "inputs",
     "output",
     "guest",
     "dir",
@@ -70,6 +73,8 @@ const MEASURING: [&str; 30] = [
     "hold",
     "sql",
     "serial",
+    "replay",
+    "think",
     "txns",
     "rounds",
     "connections",
@@ -124,6 +129,7 @@ Examples:
   sudo oneflush bench --workload attached=5 --modes delete,delete:maw
   sudo oneflush bench --modes delete,delete:mounted    through oneflush mount
   sudo oneflush bench --workload append -t 16         files without SQLite
+  sudo oneflush bench --replay app.mobigen            files of an application
   sudo oneflush bench --guest f2fs,ext4 --modes delete    another kernel, F2FS
   sudo oneflush bench --paper waldio -o results/      a paper's figures, again
   sudo oneflush bench --paper lsmvbt --only goal      a part of them
@@ -169,8 +175,9 @@ pub struct Options {
     /// AUTOINCREMENT: one-page. A row with five random index keys: indexed. A row in each of 5
     /// databases: attached=5. Open, commit three times and close: reopen. Reads: point,
     /// point-in-wal, scan. Inserts while a reader keeps its snapshot: long-reader. Without SQLite,
-    /// a file for each connection: 4 KiB and an fsync, append or overwrite; 256 KiB and none,
-    /// stream or cached-read
+    /// a file for each connection: 4 KiB and an fsync, append or overwrite; 256 KiB and an fsync,
+    /// synced-stream; 256 KiB and none, stream or cached-read; from the device, 256 KiB in order,
+    /// cold-read, or 4 KiB in random order, cold-read-random
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
     /// With point and scan: one more connection commits all the time, or so many times a second
@@ -214,6 +221,25 @@ pub struct Options {
     /// always the same
     #[arg(long, help_heading = "What")]
     serial: bool,
+    /// Replay the file operations of an application, without SQLite: a file with lines `thread
+    /// microseconds operation arguments`, as Mobigen writes them; each thread of the recording is
+    /// one
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["workload", "sql", "mobibench", "txns", "connections", "in_turns"],
+        help_heading = "What"
+    )]
+    replay: Option<PathBuf>,
+    /// With --replay: the recorded time between operations, times this; 0: none of it
+    #[arg(
+        long,
+        value_name = "FACTOR",
+        default_value_t = 0.0,
+        value_parser = factor,
+        help_heading = "What"
+    )]
+    think: f64,
     /// Transactions of all connections together in each measurement; default: 2000, wal-growing
     /// 1000, point 300000, scan 60, stream and cached-read 1024 (256 MiB)
     #[arg(
@@ -286,6 +312,10 @@ pub struct Options {
     /// With --paper: only the tables and figures whose name has this, such as "Fig. 13"
     #[arg(long, value_name = "NAME", requires = "paper", help_heading = "What")]
     only: Option<String>,
+    /// With --paper: recordings of others, as far as you have some: DIR/mobigen/NAME.mobigen (file
+    /// operations), DIR/sql/NAME (statements), DIR/traces/NAME (block I/O)
+    #[arg(long, value_name = "DIR", requires = "paper", help_heading = "What")]
+    inputs: Option<PathBuf>,
 
     /// Mobibench's database mode: own databases for each thread, one statement a table and
     /// transaction
@@ -497,12 +527,13 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
     let workload = workload(options)?;
     let connections = match &workload {
         Workload::Replay(replay) => vec![replay.connections()],
+        Workload::FileTrace(_) => vec![1],
         _ => options.connections.clone(),
     };
     let modes = modes(options, &workload)?;
     if let Some(mode) = modes.iter().find(|mode| !workload.fits(mode)) {
         let message = if mode.is_files() {
-            format!("mode {mode} is for --workload append, overwrite, stream and cached-read")
+            format!("mode {mode} is for workloads without SQLite: append, overwrite and such")
         } else {
             format!("mode {mode}: this workload is without SQLite; use {DEFAULT_MODES_OF_FILES}")
         };
@@ -525,7 +556,9 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
     }
     let has_turns = match &workload {
         Workload::Reads(_) | Workload::Table(_) => true,
-        Workload::Files(files) => *files != Files::Stream,
+        Workload::Files(files) => {
+            matches!(files, Files::Append | Files::Overwrite | Files::CachedRead)
+        }
         _ => false,
     };
     if options.in_turns && !has_turns {
@@ -606,7 +639,7 @@ fn modes(options: &Options, workload: &Workload) -> Result<Vec<Mode>, Failure> {
         }]);
     }
     let default = match workload {
-        Workload::Files(_) => DEFAULT_MODES_OF_FILES,
+        Workload::Files(_) | Workload::FileTrace(_) => DEFAULT_MODES_OF_FILES,
         _ if options.in_turns => DEFAULT_MODES_IN_TURNS,
         _ => DEFAULT_MODES,
     };
@@ -621,6 +654,14 @@ fn workload(options: &Options) -> Result<Workload, Failure> {
             .map_err(Failure::failed);
     }
     // Not by clap, which requires nothing that another option excludes.
+    if let Some(recording) = &options.replay {
+        return FileTrace::open(recording, options.think)
+            .map(Workload::FileTrace)
+            .map_err(Failure::failed);
+    }
+    if options.think > 0.0 {
+        return Err(Failure::usage("--think needs --replay FILE"));
+    }
     if options.serial {
         return Err(Failure::usage("--serial needs --sql DIR"));
     }
@@ -666,6 +707,13 @@ fn seconds(text: &str) -> Result<Duration, String> {
     seconds
         .filter(|seconds| allowed.contains(seconds))
         .ok_or_else(|| "give seconds, from 0.001 to 3600".to_owned())
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(factor) if (0.0..=1000.0).contains(&factor) => Ok(factor),
+        _ => Err("give a number from 0 to 1000; 1 is the recorded time".to_owned()),
+    }
 }
 
 fn rate(text: &str) -> Result<f64, String> {

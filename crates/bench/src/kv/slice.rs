@@ -150,6 +150,7 @@ impl Counting {
             wal_bytes_at_end: None,
             vfs_stats: Vec::new(),
             cpu_ns: self.cpu_ns,
+            calls: None,
             counts: None,
             failures: Default::default(),
             fingerprint: None,

@@ -12,6 +12,7 @@ use crate::environment::Environment;
 use crate::guest::{Checkout, Found, GuestFs, Spec};
 use crate::mode::{Journal, Mode, ModeError};
 use crate::run::{FLOOR_WRITES, Progress};
+use crate::workload::Workload;
 
 /// Where guests come from, and which.
 #[derive(Clone, Debug)]
@@ -86,6 +87,8 @@ pub fn measure(
 fn parts(plan: &PaperPlan, fs: GuestFs) -> Vec<Part> {
     let mut parts = Vec::new();
     for experiment in plan.experiments() {
+        // Recordings of others stay here.
+        let Ok(Some(workload)) = experiment.workload(None) else { continue };
         let mut words = plan.paper.modes(experiment);
         words.retain(|word| file_system(word) == Some(fs));
         // A recording tells no modes apart, so each has its own run.
@@ -93,17 +96,17 @@ fn parts(plan: &PaperPlan, fs: GuestFs) -> Vec<Part> {
         parts.extend(words.chunks(size).map(|words| Part {
             experiment,
             words: words.to_vec(),
-            spec: spec(plan, experiment, words),
+            spec: spec(plan, experiment, &workload, words),
         }));
     }
     parts
 }
 
-fn spec(plan: &PaperPlan, experiment: &Experiment, words: &[&str]) -> Spec {
+fn spec(plan: &PaperPlan, experiment: &Experiment, workload: &Workload, words: &[&str]) -> Spec {
     Spec {
         // A test sees to it that every word of a description is a mode.
         modes: words.iter().filter_map(|word| mode_of(word, experiment.fresh).ok()).collect(),
-        workload: experiment.workload(),
+        workload: workload.clone(),
         transactions: Some(plan.operations.unwrap_or(experiment.operations)),
         rounds: 1,
         connections: vec![experiment.connections],
@@ -128,6 +131,8 @@ impl Part {
                 rounds: mode.rounds,
                 pages_per_transaction: None,
                 commits: found.commits.clone(),
+                transactions: None,
+                writes: None,
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Cell, Claim, Figure, Measured, Rule};
+use super::{Across, Cell, Claim, Figure, Measured, Of, Rule, Unmeasured};
 use crate::report::significant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -111,6 +111,86 @@ impl Claim {
     }
 }
 
+impl Across {
+    pub fn judge(&self, measured: &Measured) -> Judged {
+        // One that is missing does not take the others' word.
+        let mut values: Vec<(f64, &Cell, [f64; 2])> = Vec::new();
+        let mut missing = None;
+        for (own, other) in self.pairs {
+            match measured.value(own).and_then(|value| Ok([value, measured.value(other)?])) {
+                Ok([value, beside]) => {
+                    let one = match self.of {
+                        Of::LargestDifference | Of::SmallestDifference => value - beside,
+                        _ => value / beside,
+                    };
+                    if one.is_finite() {
+                        values.push((one, own, [value, beside]));
+                    }
+                }
+                Err(why) => missing = Some(why),
+            }
+        }
+        values.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let logarithms: f64 = values.iter().map(|(value, ..)| value.ln()).sum();
+        let ours = match self.of {
+            Of::LargestRatio | Of::LargestDifference => values.last().map(|(value, ..)| *value),
+            Of::SmallestRatio | Of::SmallestDifference => values.first().map(|(value, ..)| *value),
+            Of::MeanRatio if values.is_empty() => None,
+            Of::MeanRatio => Some((logarithms / values.len() as f64).exp()),
+        };
+        let shown = match self.of {
+            Of::LargestRatio | Of::LargestDifference => values.last(),
+            _ => values.first(),
+        };
+        let mut why = match (shown, &missing) {
+            (None, Some(missing)) => format!("Not measured: {missing}."),
+            (None, None) => "Not measured.".to_owned(),
+            (Some((_, own, [value, beside])), _) => {
+                let unit = own.figure.unit();
+                let of = match self.of {
+                    Of::LargestRatio | Of::LargestDifference => "Most",
+                    Of::SmallestRatio | Of::SmallestDifference => "Least",
+                    Of::MeanRatio => "The least of them",
+                };
+                format!(
+                    "{of} at {}: {}{unit} against {}{unit}, of {} workloads.",
+                    own.experiment,
+                    significant(*value),
+                    significant(*beside),
+                    values.len()
+                )
+            }
+        };
+        let verdict = ours.map(|ours| self.rule.verdict(ours));
+        if !self.unless.is_empty() && matches!(verdict, Some(Verdict::InPart | Verdict::NotHere)) {
+            why.push_str(&format!(" {}", self.unless));
+        }
+        Judged {
+            source: self.source,
+            claim: self.says,
+            theirs: self.theirs,
+            ours,
+            verdict,
+            rule: self.rule.words(),
+            why,
+        }
+    }
+}
+
+impl Unmeasured {
+    pub fn judge(&self) -> Judged {
+        Judged {
+            source: self.source,
+            claim: self.says,
+            theirs: self.theirs,
+            ours: None,
+            verdict: None,
+            rule: String::new(),
+            why: format!("Not measured: {}", self.why),
+        }
+    }
+}
+
 /// "wal:waldio 4.41 MB"
 fn told(cell: &Cell, value: f64) -> String {
     let what = match cell.figure {
@@ -119,6 +199,7 @@ fn told(cell: &Cell, value: f64) -> String {
         Figure::DbKilobytes => " in place",
         Figure::OneRequestPercent => " of the commits in one request",
         Figure::FsJournalPercent => " of the commits with a journal of the file system",
+        Figure::SequentialPercent => " sequential",
         _ => "",
     };
     format!("{} {}{}{what}", cell.mode, significant(value), cell.figure.unit())
@@ -185,6 +266,39 @@ mod tests {
             held.why,
             "wal:plain 60.0/s against x: wal:sqlite 100/s and x: wal:sqlite 100/s."
         );
+    }
+
+    #[test]
+    fn of_several_workloads_the_best_the_worst_and_the_mean_count() {
+        const PAIRS: [(Cell, Cell); 3] = [
+            (OWN, STOCK),
+            (Cell { experiment: "y", ..OWN }, Cell { experiment: "y", ..STOCK }),
+            (Cell { experiment: "z", ..OWN }, Cell { experiment: "z", ..STOCK }),
+        ];
+        let found = measured(&[
+            ("x", "wal:plain", 200.0),
+            ("x", "wal:sqlite", 100.0),
+            ("y", "wal:plain", 50.0),
+            ("y", "wal:sqlite", 100.0),
+        ]);
+        let judged = |of| {
+            let claim = Across {
+                source: "Fig. 1",
+                says: "faster",
+                theirs: None,
+                of,
+                pairs: &PAIRS,
+                rule: HALF,
+                unless: "",
+            };
+            claim.judge(&found)
+        };
+        assert_eq!(judged(Of::LargestRatio).ours, Some(2.0));
+        assert_eq!(judged(Of::SmallestRatio).ours, Some(0.5));
+        assert!((judged(Of::MeanRatio).ours.unwrap() - 1.0).abs() < 1e-9);
+        assert_eq!(judged(Of::LargestDifference).ours, Some(100.0));
+        let why = judged(Of::SmallestDifference).why;
+        assert_eq!(why, "Least at y: 50.0/s against 100/s, of 2 workloads.");
     }
 
     #[test]

@@ -6,8 +6,9 @@
 
 mod claims;
 mod sql;
+mod stated;
 
-use super::short::{column, compared, row};
+use super::short::{self, column, compared, row};
 use super::{Experiment, Figure, How, Paper, Row, Sheet, Work};
 use crate::kv::{self, Keys, Task, Until};
 use sql::SQL;
@@ -21,7 +22,9 @@ pub const LSMVBT: Paper = Paper {
     experiments: &EXPERIMENTS,
     sheets: &SHEETS,
     patterns: &sql::PATTERNS,
-    claims: &claims::CLAIMS,
+    claims: &[&claims::CLAIMS, &stated::STATED],
+    unmeasured: &stated::UNMEASURED,
+    across: &[],
     notes: &NOTES,
 };
 
@@ -32,6 +35,8 @@ const TRUNCATE: &str = "truncate:sqlite";
 const PLAIN_MVBT: &str = "mvbt+lazy_split=off+metadata_embedding=off";
 const EMBEDDING: &str = "mvbt+lazy_split=off";
 const LAZY_SPLIT: &str = "mvbt+metadata_embedding=off";
+const FIG_11_PLAIN: &str = "mvbt+page_bytes=1024+metadata_embedding=off";
+const FIG_11_REDISTRIBUTED: &str = "mvbt+page_bytes=1024+redistribution=on+metadata_embedding=off";
 const REDISTRIBUTION: &str = "mvbt+redistribution=on";
 
 const NOTES: [&str; 10] = [
@@ -61,16 +66,7 @@ const fn experiment(
     work: kv::Work,
     operations: u64,
 ) -> Experiment {
-    Experiment {
-        name,
-        what,
-        work: Work::Stores(work),
-        operations,
-        connections: 1,
-        processes: false,
-        fresh: false,
-        how: How::Rounds,
-    }
+    short::experiment(name, what, Work::Stores(work), operations)
 }
 
 const fn of_rows(rows: u64, keys: Keys, task: Task) -> kv::Work {
@@ -200,9 +196,9 @@ const BARS: [Row; 8] = [
 
 const SHEETS: [Sheet; 20] = [
     Sheet {
-        source: "Fig. 6(b), rising keys",
+        source: "Goal, Fig. 6(b) with rising keys",
         title: "Pages that an insert of 100 B writes, by rows in the table",
-        theirs: &["2,000"],
+        theirs: &[],
         columns: &[
             column("2,000", "rising-2000", Figure::Pages),
             column("10,000", "rising-10000", Figure::Pages),
@@ -210,7 +206,7 @@ const SHEETS: [Sheet; 20] = [
             column("1,000,000", "rising-1000000", Figure::Pages),
         ],
         control: WAL,
-        rows: &PAGE_ROWS,
+        rows: &TWO_ROWS,
     },
     Sheet {
         source: "Fig. 6(b), random keys",
@@ -347,12 +343,14 @@ const SHEETS: [Sheet; 20] = [
         control: "mvbt+page_bytes=4096",
         rows: &[
             row("512 B", &[None], "mvbt+page_bytes=512"),
-            row("1 KiB", &[Some(2.4)], "mvbt+page_bytes=1024"),
+            row("1 KiB", &[None], "mvbt+page_bytes=1024"),
+            row("1 KiB, no embedding", &[Some(2.4)], FIG_11_PLAIN),
             row("2 KiB", &[None], "mvbt+page_bytes=2048"),
             row("4 KiB", &[None], "mvbt+page_bytes=4096"),
             row("8 KiB", &[None], "mvbt+page_bytes=8192"),
             row("512 B, redistribution", &[None], "mvbt+page_bytes=512+redistribution=on"),
-            row("1 KiB, redistribution", &[Some(3.7)], "mvbt+page_bytes=1024+redistribution=on"),
+            row("1 KiB, redistribution", &[None], "mvbt+page_bytes=1024+redistribution=on"),
+            row("1 KiB, redistribution, no embedding", &[Some(3.7)], FIG_11_REDISTRIBUTED),
             row("2 KiB, redistribution", &[None], "mvbt+page_bytes=2048+redistribution=on"),
             row("4 KiB, redistribution", &[None], "mvbt+page_bytes=4096+redistribution=on"),
             row("8 KiB, redistribution", &[None], "mvbt+page_bytes=8192+redistribution=on"),

@@ -6,16 +6,19 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::guests::{self, Guests};
+use super::inputs::{self, Inputs};
 use super::pattern::PatternSheet;
-use super::{Cell, Column, Experiment, Figure, How, Paper, Sheet, Work, stores};
+use super::{At, Cell, Column, Experiment, Figure, How, On, Paper, Quantity, Sheet, Work, stores};
 use crate::commits::{self, Commits, CommitsError};
 use crate::environment::Environment;
 use crate::guest::{GuestError, GuestFs};
 use crate::kv::{self, KvError};
 use crate::mode::{Mode, ModeError};
 use crate::observe::{Class, Source};
+use crate::place::FsKind;
 use crate::report::{Figures, FloorFigures, Report};
 use crate::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Progress, Rounds, RunError, Workers};
+use crate::transactions::{self, Spread, Transactions, Writes};
 use crate::workload::{Access, Mobibench, Reads, Workload};
 
 /// Operations that the figures of volume are told for, as in the papers.
@@ -34,6 +37,8 @@ pub struct PaperPlan {
     pub only: Option<String>,
     /// For rows that need another kernel's file system.
     pub guests: Option<Guests>,
+    /// Recordings of others.
+    pub inputs: Option<Inputs>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +49,8 @@ pub enum PaperError {
     Stores { what: &'static str, source: KvError },
     #[error("{what}: the recording cannot be read: {source}")]
     Commits { what: &'static str, source: CommitsError },
+    #[error("--inputs: {}: {source}", path.display())]
+    Trace { path: PathBuf, source: CommitsError },
     #[error("a folder for recordings cannot be made: {0}; name another with TMPDIR")]
     Folder(std::io::Error),
     #[error(transparent)]
@@ -66,6 +73,9 @@ pub struct MeasuredExperiment {
     pub workload: String,
     pub connections: u32,
     pub operations: u64,
+    /// That an operation reads or writes, without SQLite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_operation: Option<f64>,
     /// None where nothing was run.
     pub floor: Option<FloorFigures>,
     pub modes: Vec<MeasuredMode>,
@@ -90,6 +100,11 @@ pub struct MeasuredMode {
     pub pages_per_transaction: Option<f64>,
     /// From a recording.
     pub commits: Option<Commits>,
+    /// From the same, or from a trace of others, which has nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<Transactions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<Writes>,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,6 +123,7 @@ struct Runnable {
 enum Part {
     Modes(Vec<Runnable>),
     Stores(kv::Work, Vec<&'static str>),
+    Traces(Vec<(&'static str, PathBuf)>),
 }
 
 impl Part {
@@ -115,14 +131,14 @@ impl Part {
         match self {
             Part::Modes(modes) => modes.len() as u32,
             Part::Stores(_, words) => words.len() as u32,
+            Part::Traces(traces) => traces.len() as u32,
         }
     }
 }
 
 pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured, PaperError> {
-    let paper = plan.paper;
     let parts: Vec<_> =
-        plan.experiments().map(|experiment| (experiment, split(paper, experiment))).collect();
+        plan.experiments().map(|experiment| (experiment, split(plan, experiment))).collect();
     let slices = |(experiment, (part, _)): &(&Experiment, (Part, _))| {
         part.modes_count() * if experiment.how == How::Recorded { 1 } else { plan.rounds }
     };
@@ -136,6 +152,9 @@ pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured
         let found = empty(plan, experiment, missing);
         let (environment, found) = match part {
             Part::Modes(modes) => one(plan, experiment, modes, found, &mut whole),
+            Part::Traces(traces) => {
+                of_traces(&traces, found, &mut whole).map(|found| (None, found))
+            }
             Part::Stores(work, words) => {
                 stores::measure(plan, experiment, work, &words, found, &mut whole)
             }
@@ -149,7 +168,27 @@ pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured
     Ok(measured)
 }
 
+const NO_DEVICE: &str = "it needs a device of its own: run it as root, without --dir";
+
 impl PaperPlan {
+    /// Or why it cannot.
+    fn can_run(&self, experiment: &Experiment) -> Result<(), String> {
+        experiment.workload(self.inputs.as_ref())?;
+        self.place_of(experiment).map(|_| ())
+    }
+
+    /// Where an experiment runs, or why it cannot.
+    pub(super) fn place_of(&self, experiment: &Experiment) -> Result<PlaceChoice, String> {
+        match (experiment.on, &self.place) {
+            (On::Asked, place) => Ok(place.clone()),
+            (On::FastCommit, PlaceChoice::Scratch { size_bytes, .. }) => {
+                Ok(PlaceChoice::Scratch { fs: FsKind::Ext4FastCommit, size_bytes: *size_bytes })
+            }
+            (On::Emmc, PlaceChoice::Scratch { .. }) => Err(NO_DEVICE.to_owned()),
+            (On::FastCommit | On::Emmc, _) => Err(NO_DEVICE.to_owned()),
+        }
+    }
+
     /// Those that the sheets need.
     pub(super) fn experiments(&self) -> impl Iterator<Item = &'static Experiment> {
         let columns: Vec<&Column> = self.sheets().flat_map(|sheet: &Sheet| sheet.columns).collect();
@@ -176,7 +215,23 @@ impl PaperPlan {
 }
 
 /// The modes that this version has, and the others.
-fn split(paper: &Paper, experiment: &Experiment) -> (Part, Vec<Missing>) {
+fn split(plan: &PaperPlan, experiment: &Experiment) -> (Part, Vec<Missing>) {
+    let paper = plan.paper;
+    if let Err(why) = plan.can_run(experiment) {
+        let words = paper.modes(experiment);
+        let missing = words.into_iter().map(|mode| Missing { mode, why: why.clone() });
+        return (Part::Modes(Vec::new()), missing.collect());
+    }
+    if experiment.work == Work::Traces {
+        let (mut traces, mut missing) = (Vec::new(), Vec::new());
+        for mode in paper.modes(experiment) {
+            match inputs::trace(plan.inputs.as_ref(), mode) {
+                Ok(path) => traces.push((mode, path)),
+                Err(why) => missing.push(Missing { mode, why }),
+            }
+        }
+        return (Part::Traces(traces), missing);
+    }
     if let Work::Stores(work) = experiment.work {
         let (words, missing) = stores::split(paper.modes(experiment));
         return (Part::Stores(work, words), missing);
@@ -202,14 +257,17 @@ fn split(paper: &Paper, experiment: &Experiment) -> (Part, Vec<Missing>) {
 
 /// Nothing of an experiment yet.
 fn empty(plan: &PaperPlan, experiment: &Experiment, missing: Vec<Missing>) -> MeasuredExperiment {
+    let workload = experiment.workload(plan.inputs.as_ref()).ok().flatten();
     MeasuredExperiment {
         name: experiment.name,
         workload: match experiment.work {
             Work::Stores(work) => work.describe(),
-            _ => experiment.workload().describe(),
+            Work::Traces => "traces of others".to_owned(),
+            _ => workload.as_ref().map_or(String::new(), Workload::describe),
         },
         connections: experiment.connections,
         operations: plan.operations.unwrap_or(experiment.operations),
+        bytes_per_operation: workload.as_ref().and_then(Workload::bytes_per_unit),
         floor: None,
         modes: Vec::new(),
         missing,
@@ -240,17 +298,23 @@ fn one(
         let folder = tempfile::tempdir().map_err(PaperError::Folder)?;
         let recording = folder.path().join("commits.zst");
         let records = experiment.how == How::Recorded;
-        let plan = experiment.plan(plan, &group, records.then_some(recording.as_path()));
+        let Some(plan) = experiment.plan(plan, &group, records.then_some(recording.as_path()))
+        else {
+            break;
+        };
         let failed = |source| PaperError::Run { what: experiment.what, source };
         let results = run::run(&plan, progress).map_err(failed)?;
         let report = Report::new(&plan, results);
         let failed = |source| PaperError::Commits { what: experiment.what, source };
-        let commits = if records {
+        let (mut commits, mut transactions, mut writes) = (None, None, None);
+        if records {
             let database = &plan.workload.databases(0)[0];
-            commits::read(&recording, &format!("/{database}"), found.operations).map_err(failed)?
-        } else {
-            None
-        };
+            let identified = transactions::identify(&recording).map_err(failed)?;
+            let of_worker = commits::of_worker(identified.transactions, &format!("/{database}"));
+            commits = Commits::of(&of_worker, found.operations);
+            transactions = Transactions::of(&of_worker);
+            writes = Some(identified.writes);
+        }
         for (one, mode) in group.into_iter().zip(report.modes) {
             found.modes.push(MeasuredMode {
                 word: one.word,
@@ -260,6 +324,8 @@ fn one(
                 rounds: mode.rounds,
                 pages_per_transaction: None,
                 commits: commits.clone(),
+                transactions: transactions.clone(),
+                writes,
             });
         }
         found.floor = Some(report.floor);
@@ -273,9 +339,35 @@ fn one(
     Ok((environment, found))
 }
 
+/// What the transactions of traces have. Nothing is run for it.
+fn of_traces(
+    traces: &[(&'static str, PathBuf)],
+    mut found: MeasuredExperiment,
+    progress: &mut Whole<'_>,
+) -> Result<MeasuredExperiment, PaperError> {
+    for (at, (word, path)) in traces.iter().enumerate() {
+        progress.slice(at as u32 + 1, 0, 1, word);
+        let identified = transactions::identify(path)
+            .map_err(|source| PaperError::Trace { path: path.clone(), source })?;
+        found.modes.push(MeasuredMode {
+            word,
+            guest: None,
+            mode: (*word).to_owned(),
+            median: Figures::none(),
+            rounds: Vec::new(),
+            pages_per_transaction: None,
+            commits: None,
+            transactions: Transactions::of(&identified.transactions),
+            writes: Some(identified.writes),
+        });
+    }
+    Ok(found)
+}
+
 impl Experiment {
-    pub(super) fn workload(&self) -> Workload {
-        match self.work {
+    /// None where the benchmark's workloads take no part. Or what is missing.
+    pub(super) fn workload(&self, inputs: Option<&Inputs>) -> Result<Option<Workload>, String> {
+        Ok(Some(match self.work {
             Work::Table(operation) => Workload::Table(operation),
             Work::ReadsInWal => {
                 Workload::Reads(Reads { access: Access::PointInWal, beside_writer: None })
@@ -287,15 +379,18 @@ impl Experiment {
                 Workload::Mobibench(Mobibench { random_insert: true, ..Mobibench::of_databases(1) })
             }
             Work::Attached(databases) => Workload::Mobibench(Mobibench::of_databases(databases)),
-            Work::Stores(_) => unreachable!("stores run without SQL's workloads"),
-        }
+            Work::Files(files) => Workload::Files(files),
+            Work::FileTrace(name) => Workload::FileTrace(inputs::file_trace(inputs, name)?),
+            Work::Sql(name) => Workload::Replay(inputs::sql(inputs, name)?),
+            Work::Stores(_) | Work::Traces => return Ok(None),
+        }))
     }
 
-    fn plan(&self, plan: &PaperPlan, modes: &[Runnable], recording: Option<&Path>) -> Plan {
-        Plan {
-            place: plan.place.clone(),
+    fn plan(&self, plan: &PaperPlan, modes: &[Runnable], recording: Option<&Path>) -> Option<Plan> {
+        Some(Plan {
+            place: plan.place_of(self).ok()?,
             modes: modes.iter().map(|one| one.mode.clone()).collect(),
-            workload: self.workload(),
+            workload: self.workload(plan.inputs.as_ref()).ok()??,
             transactions: Some(plan.operations.unwrap_or(self.operations)),
             rounds: Rounds { max: if recording.is_some() { 1 } else { plan.rounds }, within: None },
             connections: vec![self.connections],
@@ -310,7 +405,7 @@ impl Experiment {
             floor_writes: FLOOR_WRITES,
             keep_trace: recording.map(Path::to_owned),
             program: plan.program.clone(),
-        }
+        })
     }
 }
 
@@ -331,7 +426,7 @@ impl Measured {
             .iter()
             .find(|mode| mode.word == word)
             .ok_or_else(|| format!("{word} was not run in experiment {experiment}"))?;
-        mode.value(figure, found.floor.as_ref()).ok_or_else(|| match figure {
+        mode.value(figure, found).ok_or_else(|| match figure {
             _ if mode.guest.is_some() && figure.is_time() => {
                 "in a guest, emulated, times and rates mean nothing".to_owned()
             }
@@ -342,6 +437,9 @@ impl Measured {
                 format!("the recording of {word} does not show all commits")
             }
             Figure::Pages => format!("{word} does not say what it writes"),
+            Figure::WriteCalls | Figure::SyncCalls | Figure::CallKilobytes => {
+                format!("{word} has no VFS of ours that could count calls")
+            }
             _ => "bytes and writes are counted at a device of our own: run it as root, without \
                 --dir"
                 .to_owned(),
@@ -359,8 +457,35 @@ impl Measured {
 }
 
 impl MeasuredMode {
-    fn value(&self, figure: Figure, floor: Option<&FloorFigures>) -> Option<f64> {
+    /// None: it is another kind of figure.
+    fn of_transactions(&self, figure: Figure) -> Option<Option<f64>> {
+        let all = self.transactions.as_ref();
+        Some(match figure {
+            Figure::Each(quantity, at) => all.map(|all| quantity.of(all, at)),
+            Figure::SharePercent(quantity) => {
+                all.map(|all| quantity.spread(all).sum / all.bytes.sum * 100.0)
+            }
+            Figure::FoundPercent(mode) => all.map(|all| all.mode_percent(mode)),
+            Figure::WithFsJournalPercent => all.map(|all| all.percent(all.with_fs_journal_count)),
+            Figure::OneSegmentPercent => all.map(|all| all.percent(all.one_segment_count)),
+            Figure::SyncWritePercent => self
+                .writes
+                .filter(|writes| writes.count > 0)
+                .map(|writes| writes.sync_count as f64 / writes.count as f64 * 100.0),
+            _ => return None,
+        })
+    }
+
+    fn value(&self, figure: Figure, found: &MeasuredExperiment) -> Option<f64> {
+        let floor = found.floor.as_ref();
         if self.guest.is_some() && figure.is_time() {
+            return None;
+        }
+        if let Some(value) = self.of_transactions(figure) {
+            return value;
+        }
+        // A trace has nothing else.
+        if self.rounds.is_empty() {
             return None;
         }
         let median = &self.median;
@@ -378,7 +503,11 @@ impl MeasuredMode {
         let commits = self.commits.as_ref();
         match figure {
             Figure::PerSecond => Some(median.transactions_per_s),
+            Figure::MegabytesPerSecond => {
+                Some(median.transactions_per_s * found.bytes_per_operation? / 1e6)
+            }
             Figure::Megabytes => bytes.map(|bytes| bytes * THOUSAND / 1e6),
+            Figure::TotalMegabytes => Some(bytes? * median.transactions as f64 / 1e6),
             Figure::DataMegabytes => Some((bytes? - fs_journal()?) * THOUSAND / 1e6),
             Figure::Kilobytes => bytes.map(kilobytes),
             Figure::DataKilobytes => Some(kilobytes(bytes? - fs_journal()?)),
@@ -390,6 +519,14 @@ impl MeasuredMode {
             Figure::DbKilobytes => of_class(Class::Db).map(kilobytes),
             Figure::Writes => counts.and_then(|median| median.writes_per_transaction),
             Figure::Flushes => counts.and_then(|median| median.flushes_per_transaction),
+            Figure::WriteCalls => median.calls_per_transaction.as_ref().map(|calls| calls.writes),
+            Figure::SyncCalls => median.calls_per_transaction.as_ref().map(|calls| calls.syncs),
+            Figure::CallKilobytes => {
+                median.calls_per_transaction.as_ref().map(|calls| kilobytes(calls.bytes))
+            }
+            Figure::RequestSectors => median.request_sectors_mean,
+            Figure::SequentialPercent => median.sequential_ratio.map(|ratio| ratio * 100.0),
+            Figure::WalMegabytes => median.wal_bytes_at_end.map(|bytes| bytes as f64 / 1e6),
             Figure::CpuMicros => Some(median.cpu_us_per_transaction),
             Figure::Pages => self.pages_per_transaction,
             Figure::MeanMillis => Some(latency.mean as f64 / 1e6),
@@ -411,6 +548,50 @@ impl MeasuredMode {
             Figure::FsJournalPercent => {
                 commits.map(|commits| commits.percent(commits.fs_journal_count))
             }
+            Figure::Each(..)
+            | Figure::SharePercent(_)
+            | Figure::FoundPercent(_)
+            | Figure::WithFsJournalPercent
+            | Figure::OneSegmentPercent
+            | Figure::SyncWritePercent => None,
+        }
+    }
+}
+
+impl Quantity {
+    fn spread(self, all: &Transactions) -> &Spread {
+        match self {
+            Quantity::Bytes => &all.bytes,
+            Quantity::DbBytes => &all.db_bytes,
+            Quantity::JournalBytes => &all.journal_bytes,
+            Quantity::FsJournalBytes => &all.fs_journal_bytes,
+            Quantity::Latency => &all.latency_ns,
+            Quantity::Requests => &all.requests,
+            Quantity::Flushes => &all.flushes,
+            Quantity::Syncs => &all.syncs,
+            Quantity::Segments => &all.segments,
+        }
+    }
+
+    /// In the unit of the figure.
+    fn of(self, all: &Transactions, at: At) -> f64 {
+        let spread = self.spread(all);
+        let value = match at {
+            At::Least => spread.least,
+            At::Median => spread.median,
+            At::Mean => spread.mean,
+            At::P75 => spread.p75,
+            At::P99 => spread.p99,
+            At::P999 => spread.p999,
+            At::Most => spread.most,
+        };
+        match self {
+            Quantity::Bytes
+            | Quantity::DbBytes
+            | Quantity::JournalBytes
+            | Quantity::FsJournalBytes => value / 1024.0,
+            Quantity::Latency => value / 1e6,
+            Quantity::Requests | Quantity::Flushes | Quantity::Syncs | Quantity::Segments => value,
         }
     }
 }
@@ -451,6 +632,7 @@ pub(super) mod tests {
                     workload: "insert".to_owned(),
                     connections: 1,
                     operations: 1000,
+                    bytes_per_operation: None,
                     floor: None,
                     modes: Vec::new(),
                     missing: Vec::new(),
@@ -465,6 +647,8 @@ pub(super) mod tests {
                 rounds: vec![figures],
                 pages_per_transaction: None,
                 commits: None,
+                transactions: None,
+                writes: None,
             });
         }
         Measured { environment: None, guests: Vec::new(), experiments }

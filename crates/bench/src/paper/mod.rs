@@ -15,7 +15,10 @@
 //!
 //! Theirs are the numbers that the paper's text has. What only its pictures show is missing.
 
+mod eager;
 mod guests;
+mod inputs;
+mod io;
 mod judge;
 mod lsmvbt;
 mod maw;
@@ -27,6 +30,7 @@ mod stores;
 mod waldio;
 
 pub use guests::Guests;
+pub use inputs::{Inputs, InputsError};
 pub use judge::{Judged, Verdict};
 pub use measure::{Measured, MeasuredMode, PaperError, PaperPlan, measure};
 pub use render::PaperReport;
@@ -34,7 +38,7 @@ pub use render::PaperReport;
 use pattern::PatternSheet;
 
 use crate::kv;
-use crate::workload::Operation;
+use crate::workload::{Files, Operation};
 
 /// What is repeated of one paper.
 pub struct Paper {
@@ -48,14 +52,23 @@ pub struct Paper {
     pub experiments: &'static [Experiment],
     pub sheets: &'static [Sheet],
     pub patterns: &'static [PatternSheet],
-    pub claims: &'static [Claim],
+    pub claims: &'static [&'static [Claim]],
+    /// What the paper says and no run of ours can show.
+    pub unmeasured: &'static [Unmeasured],
+    /// Claims on several workloads at once.
+    pub across: &'static [Across],
     /// What a reader must know to compare the two.
     pub notes: &'static [&'static str],
 }
 
-pub const PAPERS: [&Paper; 3] = [&waldio::WALDIO, &maw::MAW, &lsmvbt::LSMVBT];
+pub const PAPERS: [&Paper; 5] =
+    [&lsmvbt::LSMVBT, &eager::EAGER, &io::IO, &waldio::WALDIO, &maw::MAW];
 
 impl Paper {
+    fn claims(&self) -> impl Iterator<Item = &'static Claim> {
+        self.claims.iter().copied().flatten()
+    }
+
     pub fn find(name: &str) -> Option<&'static Paper> {
         PAPERS.into_iter().find(|paper| paper.name == name)
     }
@@ -92,6 +105,18 @@ pub struct Experiment {
     /// Each database is new: the mode `wal` stands for `wal-growing`.
     pub fresh: bool,
     pub how: How,
+    pub on: On,
+}
+
+/// Where an experiment runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// Where the user wants it: by default a scratch ext4 on a loop device.
+    Asked,
+    /// A scratch ext4 with its feature `fast_commit`.
+    FastCommit,
+    /// A scratch ext4 on an emulated eMMC.
+    Emmc,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +131,14 @@ pub enum Work {
     Attached(u32),
     /// Reads of single rows whose pages are in the WAL.
     ReadsInWal,
+    /// Of a file, without SQLite.
+    Files(Files),
+    /// The recorded file operations of an app, which the user has: [`Inputs`].
+    FileTrace(&'static str),
+    /// The recorded SQL of an app, which the user has, one statement after the other.
+    Sql(&'static str),
+    /// Traces that the user has. The modes are their names.
+    Traces,
     /// Keys and values, without SQL. The modes are words of [`kv::Subject`].
     Stores(kv::Work),
 }
@@ -168,10 +201,14 @@ impl Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
     PerSecond,
+    /// Of what the workload reads or writes, in 10⁶ bytes; without SQLite.
+    MegabytesPerSecond,
     /// Bytes at the device in MB, as if for 1,000 operations.
     Megabytes,
     /// The same without the file system's journal.
     DataMegabytes,
+    /// Bytes at the device in MB, of all operations.
+    TotalMegabytes,
     Kilobytes,
     /// The same without the file system's journal.
     DataKilobytes,
@@ -184,6 +221,14 @@ pub enum Figure {
     DbKilobytes,
     Writes,
     Flushes,
+    /// Of SQLite, as our VFS saw them: writes, syncs, and KB that are written.
+    WriteCalls,
+    SyncCalls,
+    CallKilobytes,
+    /// Of a write request with data, in the mean.
+    RequestSectors,
+    /// Sectors in bursts longer than 128 sectors, percent of all.
+    SequentialPercent,
     /// Of the processor, for a transaction, in microseconds.
     CpuMicros,
     /// Written by the transaction, as the store counts them: pages, and blocks that commit them.
@@ -204,6 +249,50 @@ pub enum Figure {
     OneRequestPercent,
     /// Percent of the commits that made the file system write its journal.
     FsJournalPercent,
+    /// Of the WAL at the end of the run.
+    WalMegabytes,
+    /// Of the transactions that a recording or a trace has.
+    Each(Quantity, At),
+    /// Bytes of a class in percent of all, of the same.
+    SharePercent(Quantity),
+    /// Percent of them that were found in this mode, such as "persist full".
+    FoundPercent(&'static str),
+    /// Percent of them that made the file system write its journal.
+    WithFsJournalPercent,
+    /// Percent of them whose rollback journal had one segment.
+    OneSegmentPercent,
+    /// Percent of the write requests that a thread waited for.
+    SyncWritePercent,
+}
+
+/// What a transaction has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    Bytes,
+    DbBytes,
+    JournalBytes,
+    FsJournalBytes,
+    Latency,
+    Requests,
+    Flushes,
+    /// Calls to synchronize the files and their folder.
+    Syncs,
+    Segments,
+}
+
+/// A place in a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    Least,
+    Median,
+    Mean,
+    /// Of four, one is above.
+    P75,
+    /// Of a hundred.
+    P99,
+    /// Of a thousand.
+    P999,
+    Most,
 }
 
 impl Figure {
@@ -212,6 +301,7 @@ impl Figure {
         matches!(
             self,
             Figure::PerSecond
+                | Figure::MegabytesPerSecond
                 | Figure::CpuMicros
                 | Figure::MeanMillis
                 | Figure::MedianMillis
@@ -219,22 +309,30 @@ impl Figure {
                 | Figure::TailMillis
                 | Figure::LongestMillis
                 | Figure::FloorLongestMillis
+                | Figure::Each(Quantity::Latency, _)
         )
     }
 
     pub fn unit(self) -> &'static str {
         match self {
             Figure::PerSecond => "/s",
-            Figure::Megabytes | Figure::DataMegabytes => " MB",
+            Figure::MegabytesPerSecond => " MB/s",
+            Figure::Megabytes
+            | Figure::TotalMegabytes
+            | Figure::DataMegabytes
+            | Figure::WalMegabytes => " MB",
             Figure::Kilobytes
             | Figure::DataKilobytes
             | Figure::FsJournalKilobytes
             | Figure::SqliteKilobytes
             | Figure::FsKilobytes
             | Figure::DbKilobytes
+            | Figure::CallKilobytes
             | Figure::CommitKilobytes => " KB",
             Figure::Writes => " writes",
             Figure::Flushes => " flushes",
+            Figure::WriteCalls | Figure::SyncCalls => " calls",
+            Figure::RequestSectors => " sectors",
             Figure::Pages => " pages",
             Figure::CpuMicros => " µs",
             Figure::MeanMillis
@@ -244,7 +342,31 @@ impl Figure {
             | Figure::FloorLongestMillis => " ms",
             Figure::MedianToFloor => " floors",
             Figure::CommitRequests => " requests",
-            Figure::OneRequestPercent | Figure::FsJournalPercent => " %",
+            Figure::Each(quantity, _) => quantity.unit(),
+            Figure::SequentialPercent
+            | Figure::OneRequestPercent
+            | Figure::FsJournalPercent
+            | Figure::SharePercent(_)
+            | Figure::FoundPercent(_)
+            | Figure::WithFsJournalPercent
+            | Figure::OneSegmentPercent
+            | Figure::SyncWritePercent => " %",
+        }
+    }
+}
+
+impl Quantity {
+    fn unit(self) -> &'static str {
+        match self {
+            Quantity::Bytes
+            | Quantity::DbBytes
+            | Quantity::JournalBytes
+            | Quantity::FsJournalBytes => " KB",
+            Quantity::Latency => " ms",
+            Quantity::Requests => " requests",
+            Quantity::Flushes => " flushes",
+            Quantity::Syncs => " syncs",
+            Quantity::Segments => " segments",
         }
     }
 }
@@ -270,6 +392,38 @@ pub struct Claim {
     pub rule: Rule,
     /// What may be why it does not hold.
     pub unless: &'static str,
+}
+
+/// A claim on several workloads at once: the best of them, the worst, or the mean.
+pub struct Across {
+    pub source: &'static str,
+    pub says: &'static str,
+    pub theirs: Option<f64>,
+    pub of: Of,
+    /// A figure, and the one that it is compared with.
+    pub pairs: &'static [(Cell, Cell)],
+    pub rule: Rule,
+    pub unless: &'static str,
+}
+
+/// How the pairs of [`Across`] become one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    LargestRatio,
+    SmallestRatio,
+    /// The geometric mean.
+    MeanRatio,
+    LargestDifference,
+    SmallestDifference,
+}
+
+/// A claim that is not measured here.
+pub struct Unmeasured {
+    pub source: &'static str,
+    pub says: &'static str,
+    /// Their value; none where the paper has no number for it.
+    pub theirs: Option<f64>,
+    pub why: &'static str,
 }
 
 /// When a claim holds, and when it holds in part.
@@ -311,13 +465,18 @@ mod tests {
             for experiment in paper.experiments {
                 assert!(!paper.modes(experiment).is_empty(), "{}: no sheet", experiment.name);
             }
-            for claim in paper.claims {
-                for cell in claim.over.iter().chain(claim.under) {
+            let of_across = paper.across.iter().flat_map(|claim| claim.pairs);
+            let of_across = of_across.flat_map(|(own, other)| [("", own), ("", other)]);
+            let of_claims = paper.claims().flat_map(|claim| {
+                claim.over.iter().chain(claim.under).map(|cell| (claim.says, cell))
+            });
+            {
+                for (says, cell) in of_claims.chain(of_across) {
                     let mut all = paper.experiments.iter();
                     let experiment =
                         all.find(|one| one.name == cell.experiment).expect(cell.experiment);
                     let modes = paper.modes(experiment);
-                    assert!(modes.contains(&cell.mode), "{}: {}", claim.says, cell.mode);
+                    assert!(modes.contains(&cell.mode), "{says}: {}", cell.mode);
                 }
             }
         }
@@ -329,6 +488,8 @@ mod tests {
             for experiment in paper.experiments {
                 for word in paper.modes(experiment) {
                     let error = match experiment.work {
+                        // Names of files that others have.
+                        Work::Traces => None,
                         Work::Stores(_) => {
                             word.parse::<kv::Subject>().err().map(|error| error.to_string())
                         }
@@ -348,15 +509,20 @@ mod tests {
 
     #[test]
     fn in_part_is_weaker_than_holds() {
-        for claim in PAPERS.iter().flat_map(|paper| paper.claims) {
-            let ordered = match claim.rule {
+        let of_claims = PAPERS.iter().flat_map(|paper| paper.claims());
+        let of_across = PAPERS.iter().flat_map(|paper| paper.across);
+        let rules = of_claims
+            .map(|claim| (claim.says, claim.rule))
+            .chain(of_across.map(|claim| (claim.says, claim.rule)));
+        for (says, rule) in rules {
+            let ordered = match rule {
                 Rule::AtMost { holds, in_part } => holds < in_part,
                 Rule::AtLeast { holds, in_part } => holds > in_part,
                 Rule::Between { holds: [low, high], in_part: [lower, higher] } => {
                     lower < low && low < high && high < higher
                 }
             };
-            assert!(ordered, "{}", claim.says);
+            assert!(ordered, "{says}");
         }
     }
 }

@@ -7,10 +7,12 @@ use serde::Serialize;
 use super::judge::{Judged, Verdict};
 use super::measure::{Measured, PaperPlan};
 use super::pattern::{LEGEND, PatternSheetFound};
-use super::{Cell, Claim, Column, Ours, Row, Sheet};
+use super::{Across, Cell, Claim, Column, Ours, Row, Sheet, Unmeasured};
 use crate::report::{MEANING, significant};
 
 const MISSING: &str = "–";
+/// Of a control's name in the head of a ratio.
+const CONTROL_COLUMNS: usize = 12;
 /// Of prose. Tables may be wider, up to 100.
 const COLUMNS: usize = 90;
 
@@ -61,22 +63,22 @@ impl PaperReport {
             );
         }
         notes.extend(missing(plan, &measured));
-        let was_run = |claim: &&Claim| {
-            let is =
-                |cell: &Cell| measured.experiments.iter().any(|one| one.name == cell.experiment);
-            claim.over.iter().chain(claim.under).all(is)
-        };
+        let is_run =
+            |cell: &Cell| measured.experiments.iter().any(|one| one.name == cell.experiment);
+        let was_run = |claim: &&Claim| claim.over.iter().chain(claim.under).all(is_run);
+        let of_claims = paper.claims().filter(was_run).map(|claim| claim.judge(&measured));
+        let all_run =
+            |claim: &&Across| claim.pairs.iter().all(|(own, other)| is_run(own) && is_run(other));
+        let of_across = paper.across.iter().filter(all_run).map(|claim| claim.judge(&measured));
+        // A part of the paper has no room for them.
+        let of_unmeasured =
+            paper.unmeasured.iter().filter(|_| plan.only.is_none()).map(Unmeasured::judge);
         PaperReport {
             paper: paper.name,
             title: paper.title,
             device_of_theirs: paper.device,
             rounds,
-            verdicts: paper
-                .claims
-                .iter()
-                .filter(was_run)
-                .map(|claim| claim.judge(&measured))
-                .collect(),
+            verdicts: of_claims.chain(of_across).chain(of_unmeasured).collect(),
             sheets: plan.sheets().map(|sheet| sheet.fill(&measured)).collect(),
             patterns: plan.patterns().map(|sheet| sheet.fill(&measured)).collect(),
             notes,
@@ -174,12 +176,12 @@ impl Judged {
         let verdict = self.verdict.map_or("not measured", Verdict::words);
         let number = |value: Option<f64>| value.map_or(MISSING.to_owned(), significant);
         format!(
-            "- **{verdict}** — {}: {}. Theirs {}, ours {} ({}). {}",
+            "- **{verdict}** — {}: {}. Theirs {}, ours {}{}. {}",
             self.source,
             self.claim,
             number(self.theirs),
             number(self.ours),
-            self.rule,
+            if self.rule.is_empty() { String::new() } else { format!(" ({})", self.rule) },
             self.why
         )
     }
@@ -190,9 +192,12 @@ impl Sheet {
         let mut heads: Vec<String> = self.theirs.iter().map(|head| (*head).to_owned()).collect();
         let control = self.rows.iter().find(|row| row.mode() == Some(self.control));
         let control = control.map_or(self.control, |row| row.label);
+        // A long name has no room. The control's ratio is 1.
+        let is_short = control.chars().count() <= CONTROL_COLUMNS;
+        let ratio = if is_short { format!("× {control}") } else { "×".to_owned() };
         for column in self.columns {
             heads.push(column.head.to_owned());
-            heads.extend(column.ratio_to.map(|_| format!("× {control}")));
+            heads.extend(column.ratio_to.map(|_| ratio.clone()));
         }
         let rows = self.rows.iter().map(|row| RowFound {
             label: row.label,
@@ -297,6 +302,7 @@ mod tests {
             program: Default::default(),
             only: None,
             guests: None,
+            inputs: None,
         };
         PaperReport::new(&plan, measured(&rates))
     }
@@ -311,7 +317,8 @@ mod tests {
             for sheet in paper.patterns {
                 assert!(text.contains(sheet.title), "{}", sheet.title);
             }
-            assert_eq!(text.matches("\n- **").count(), paper.claims.len(), "{text}");
+            let claims = paper.claims().count() + paper.across.len() + paper.unmeasured.len();
+            assert_eq!(text.matches("\n- **").count(), claims, "{text}");
             for line in text.lines() {
                 assert!(line.chars().count() <= 100, "{line}");
             }

@@ -1,6 +1,26 @@
 //! The short forms that all descriptions are written in.
 
-use super::{Cell, Column, Figure, Ours, Row};
+use super::{Cell, Column, Experiment, Figure, How, On, Ours, Row, Work};
+
+/// One connection, rounds, and databases that are there before.
+pub const fn experiment(
+    name: &'static str,
+    what: &'static str,
+    work: Work,
+    operations: u64,
+) -> Experiment {
+    Experiment {
+        name,
+        what,
+        work,
+        operations,
+        connections: 1,
+        processes: false,
+        fresh: false,
+        how: How::Rounds,
+        on: On::Asked,
+    }
+}
 
 pub const fn column(head: &'static str, experiment: &'static str, figure: Figure) -> Column {
     Column { head, experiment, figure, ratio_to: None }

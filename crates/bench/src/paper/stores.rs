@@ -38,7 +38,9 @@ pub fn measure(
     progress: &mut Whole<'_>,
 ) -> Result<(Option<Environment>, MeasuredExperiment), PaperError> {
     let failed = |source| PaperError::Stores { what: experiment.what, source };
-    let place = plan.place.make().map_err(|error| failed(error.into()))?;
+    // What cannot run was told before.
+    let choice = plan.place_of(experiment).unwrap_or_else(|_| plan.place.clone());
+    let place = choice.make().map_err(|error| failed(error.into()))?;
     let environment = environment::collect(&place);
     let (floor, rounds) =
         rounds(plan, experiment, work, words, &place, progress).map_err(failed)?;
@@ -55,6 +57,8 @@ pub fn measure(
             rounds: figures,
             pages_per_transaction: (!pages.is_empty()).then(|| median(pages)),
             commits: None,
+            transactions: None,
+            writes: None,
         });
     }
     found.floor = Some(FloorFigures::of(&floor));

@@ -40,7 +40,7 @@ pub fn conclusion(report: &Report) -> String {
             sentences.extend(among(&words, &alone, connections));
         } else if compared.is_empty() {
             sentences.extend(among(&words, &measured, connections).map(|text| match report.unit {
-                Unit::Sync | Unit::Piece => text,
+                Unit::Sync | Unit::Write | Unit::Piece => text,
                 _ => format!("Stock SQLite: {text}"),
             }));
         }
@@ -146,7 +146,7 @@ fn without_stock(report: &Report, alone: &[&ModeReport]) -> Option<String> {
     }
     (!alone.is_empty()).then(|| {
         let missing = match report.unit {
-            Unit::Sync | Unit::Piece => "nothing that is not mounted",
+            Unit::Sync | Unit::Write | Unit::Piece => "nothing that is not mounted",
             _ => "no stock SQLite that promises the same",
         };
         format!(

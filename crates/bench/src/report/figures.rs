@@ -30,6 +30,9 @@ pub struct Figures {
     /// Sectors in bursts longer than 128 sectors, as a part of all.
     #[serde(default)]
     pub sequential_ratio: Option<f64>,
+    /// What SQLite asked our VFS for. None where SQLite works alone.
+    #[serde(default)]
+    pub calls_per_transaction: Option<CallFigures>,
     pub trace_events_lost: u64,
     /// Bytes that no rule gave to a class, as a part of all; they are in `other`.
     pub unattributed_ratio: f64,
@@ -39,6 +42,14 @@ pub struct Figures {
     pub phases: Vec<PhaseFigures>,
     /// Of the connection beside the measured ones.
     pub beside: Option<CompanionFigures>,
+}
+
+/// Calls of SQLite to files, without those to temporary files and folders.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CallFigures {
+    pub writes: f64,
+    pub syncs: f64,
+    pub bytes: f64,
 }
 
 /// A part of a run.
@@ -130,6 +141,18 @@ impl PhaseFigures {
     }
 }
 
+impl CallFigures {
+    fn median(rounds: &[Figures]) -> Option<CallFigures> {
+        let all = rounds.iter().filter_map(|round| round.calls_per_transaction.as_ref());
+        let of = |pick: fn(&CallFigures) -> f64| median(all.clone().map(pick).collect());
+        all.clone().next().map(|_| CallFigures {
+            writes: of(|calls| calls.writes),
+            syncs: of(|calls| calls.syncs),
+            bytes: of(|calls| calls.bytes),
+        })
+    }
+}
+
 impl CompanionFigures {
     /// None for one that does not commit.
     fn of(companion: &CompanionResult) -> Option<CompanionFigures> {
@@ -157,6 +180,11 @@ fn rate(count: u64, seconds: f64) -> f64 {
 }
 
 impl Figures {
+    /// Nothing was measured.
+    pub fn none() -> Figures {
+        Figures::median(&[])
+    }
+
     pub fn of(slice: &SliceResult) -> Figures {
         let transactions = slice.transactions.max(1) as f64;
         let seconds = slice.elapsed_ns as f64 / 1e9;
@@ -183,6 +211,11 @@ impl Figures {
             writes_per_transaction_by_class: by_class(|counts| counts.writes),
             request_sectors_mean: shape.and_then(WriteShape::request_sectors_mean),
             sequential_ratio: shape.and_then(WriteShape::sequential_ratio),
+            calls_per_transaction: slice.calls.as_ref().map(|calls| CallFigures {
+                writes: per_transaction(calls.writes),
+                syncs: per_transaction(calls.flushes),
+                bytes: per_transaction(calls.bytes),
+            }),
             trace_events_lost: counts.map_or(0, |counts| counts.events_lost),
             unattributed_ratio: counts.map_or(0.0, |counts| {
                 counts.unattributed_bytes as f64 / counts.bytes.max(1) as f64
@@ -226,6 +259,7 @@ impl Figures {
             }),
             request_sectors_mean: of_option(&|round| round.request_sectors_mean),
             sequential_ratio: of_option(&|round| round.sequential_ratio),
+            calls_per_transaction: CallFigures::median(rounds),
             trace_events_lost: rounds.iter().map(|round| round.trace_events_lost).sum(),
             unattributed_ratio: of(&|round| round.unattributed_ratio),
             wal_bytes_at_end: of_option(&|round| round.wal_bytes_at_end.map(|bytes| bytes as f64))

@@ -28,7 +28,7 @@ pub fn notes(report: &Report) -> Vec<String> {
              the kernel merges are not in them. Run as root with --fs to count at a block device."
                 .to_owned(),
         ),
-        None if matches!(report.unit, Unit::Sync | Unit::Piece) => notes.push(
+        None if matches!(report.unit, Unit::Sync | Unit::Write | Unit::Piece) => notes.push(
             "Nothing could count KB, writes and flushes: this is not a device of our own. Run as \
                 root with --fs."
                 .to_owned(),

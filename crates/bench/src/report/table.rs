@@ -147,7 +147,7 @@ fn bytes(report: &Report) -> Table {
         cells
     };
     let [own, beside] = match report.unit {
-        Unit::Sync | Unit::Piece => ["files", "log"],
+        Unit::Sync | Unit::Write | Unit::Piece => ["files", "log"],
         _ => ["db", "journal, WAL"],
     };
     let mut head = vec!["KB of", own, beside, "fs journal", "other", "CPU µs"];

@@ -110,6 +110,7 @@ impl Words<'_> {
         let takes = match (measure.kind, self.0.unit) {
             (Kind::Time, Unit::Cycle) => "to open, commit three times and close takes ",
             (Kind::Time, Unit::Sync) => "a sync takes ",
+            (Kind::Time, Unit::Write) => "a write takes ",
             (Kind::Time, _) => "a commit takes ",
             (Kind::ReadTime, _) => "a read takes ",
             _ => "",
@@ -152,6 +153,7 @@ impl Words<'_> {
             (Kind::Time, Unit::Cycle) => "opens, commits three times and closes in",
             (Kind::ReadTime, _) => "reads in",
             (Kind::Time, Unit::Sync) => "syncs in",
+            (Kind::Time, Unit::Write) => "writes in",
             (Kind::Time, _) => "commits in",
             _ => "makes",
         };

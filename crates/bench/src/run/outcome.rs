@@ -34,6 +34,8 @@ pub struct SliceResult {
     pub cpu_ns: u64,
     /// None where nobody could count: no device of our own, and SQLite without our VFS.
     pub counts: Option<Counts>,
+    /// What SQLite asked for, as our VFS saw it. None where SQLite works alone.
+    pub calls: Option<Counts>,
     /// Failed statements of a replay, by message.
     pub failures: BTreeMap<String, u64>,
     /// Of the final contents; replays only.

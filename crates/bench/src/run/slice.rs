@@ -119,6 +119,7 @@ impl Slice<'_> {
             vfs_stats: ran.vfs_stats,
             cpu_ns: ran.cpu_ns,
             counts: ran.counts,
+            calls: ran.calls,
             failures,
             fingerprint,
         })
@@ -158,6 +159,11 @@ impl Slice<'_> {
             // fetches out of the kernel's cache.
             self.sync().map_err(|reason| FileError { path, reason })?;
         }
+        if let Workload::FileTrace(trace) = workload {
+            let folder = self.databases(self.directory).swap_remove(0);
+            trace.set_up(&folder)?;
+            self.sync().map_err(|reason| FileError { path: folder, reason })?;
+        }
         let holders = self.open_holders()?;
         for (index, holder) in holders.iter().enumerate() {
             let schemas = workload.schemas();
@@ -186,7 +192,7 @@ impl Slice<'_> {
     fn open_holders(&self) -> Result<Holders, DatabaseError> {
         let workload = &self.plan.workload;
         let count = match workload {
-            Workload::Files(_) => 0,
+            workload if workload.is_without_sqlite() => 0,
             workload if workload.shares_database() => 1,
             _ => self.connections,
         };
@@ -217,6 +223,9 @@ impl Slice<'_> {
         }
         for (files, path, share) in self.files(done) {
             files.verify(&path, share)?;
+        }
+        if let Workload::FileTrace(trace) = workload {
+            trace.verify(&self.databases(self.directory).swap_remove(0))?;
         }
         for (index, holder) in holders.iter().enumerate() {
             let of_holder = if workload.shares_database() { done } else { specs[index].share() };
@@ -401,8 +410,9 @@ impl Slice<'_> {
             }
             None => None,
         };
-        let counts = counts.or(counted_by_vfs.then(|| seen.io.into_counts()));
-        Ok(Ran { results, companion, cpu_ns, wal_bytes, counts, vfs_stats: seen.stats })
+        let calls = counted_by_vfs.then(|| seen.io.into_counts());
+        let counts = counts.or_else(|| calls.clone());
+        Ok(Ran { results, companion, cpu_ns, wal_bytes, counts, calls, vfs_stats: seen.stats })
     }
 
     /// What our VFS saw in this process so far, one entry a holder; none where SQLite works alone.
@@ -444,11 +454,21 @@ impl Slice<'_> {
             .iter()
             .flat_map(|path| database::files_of(path).into_iter().zip(classes))
             .collect();
+        if let Workload::FileTrace(trace) = &self.plan.workload
+            && let Some(folder) = files.first().map(|(folder, _)| folder.clone())
+        {
+            // The recording was read before.
+            let replayed = trace.files(&folder).unwrap_or_default();
+            files.extend(replayed.into_iter().map(|file| (file, Class::Db)));
+        }
         files.extend(self.mounted.map(|mounted| (mounted.log().to_owned(), Class::Journal)));
         files
     }
 
     pub(super) fn remove_files(&self) -> io::Result<()> {
+        if matches!(self.plan.workload, Workload::FileTrace(_)) {
+            return std::fs::remove_dir_all(self.databases(self.directory).swap_remove(0));
+        }
         self.databases(self.directory)
             .iter()
             .flat_map(|path| database::files_of(path))
@@ -491,6 +511,7 @@ struct Ran {
     cpu_ns: u64,
     wal_bytes: Option<u64>,
     counts: Option<Counts>,
+    calls: Option<Counts>,
     vfs_stats: Vec<RawStats>,
 }
 

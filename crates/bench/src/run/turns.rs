@@ -230,6 +230,7 @@ impl<'a> Member<'a> {
             wal_bytes_at_end,
             vfs_stats: seen.stats,
             cpu_ns: self.cpu_ns,
+            calls: None,
             counts: None,
             failures: Default::default(),
             fingerprint,

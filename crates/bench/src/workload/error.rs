@@ -1,7 +1,7 @@
 //! What goes wrong while a workload works.
 
-use super::ReplayError;
 use super::files::FileError;
+use super::{FileTraceError, ReplayError};
 use crate::database::DatabaseError;
 
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,8 @@ pub enum WorkloadError {
     File(#[from] FileError),
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    #[error(transparent)]
+    FileTrace(#[from] FileTraceError),
 }
 
 impl From<rusqlite::Error> for WorkloadError {

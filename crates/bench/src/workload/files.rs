@@ -34,8 +34,12 @@ const COLD_BLOCKS_DEFAULT: u64 = 16_384;
 pub enum Files {
     /// A block at the end, and `fsync`.
     Append,
+    /// A block at the end, without a sync.
+    Unsynced,
     /// A block at a random place of a file that is there, and `fsync`.
     Overwrite,
+    /// The first block again and again, and `fsync`.
+    OneBlock,
     /// A piece at the end, without a sync.
     Stream,
     /// A piece at the end, and `fsync`.
@@ -63,9 +67,11 @@ impl FileError {
 }
 
 impl Files {
-    const ALL: [(Files, &str); 7] = [
+    const ALL: [(Files, &str); 9] = [
         (Files::Append, "append"),
+        (Files::Unsynced, "append-unsynced"),
         (Files::Overwrite, "overwrite"),
+        (Files::OneBlock, "one-block"),
         (Files::Stream, "stream"),
         (Files::SyncedStream, "synced-stream"),
         (Files::CachedRead, "cached-read"),
@@ -79,7 +85,8 @@ impl Files {
 
     pub(super) fn unit(self) -> Unit {
         match self {
-            Files::Append | Files::Overwrite | Files::SyncedStream => Unit::Sync,
+            Files::Append | Files::Overwrite | Files::OneBlock | Files::SyncedStream => Unit::Sync,
+            Files::Unsynced => Unit::Write,
             Files::Stream | Files::CachedRead | Files::ColdRead => Unit::Piece,
             Files::ColdReadRandom => Unit::Read,
         }
@@ -97,7 +104,11 @@ impl Files {
     /// Of what is written or read at once.
     pub fn unit_bytes(self) -> usize {
         match self {
-            Files::Append | Files::Overwrite | Files::ColdReadRandom => BLOCK_BYTES,
+            Files::Append
+            | Files::Unsynced
+            | Files::Overwrite
+            | Files::OneBlock
+            | Files::ColdReadRandom => BLOCK_BYTES,
             Files::Stream | Files::SyncedStream | Files::CachedRead | Files::ColdRead => {
                 PIECE_BYTES
             }
@@ -111,7 +122,8 @@ impl Files {
     /// Units in a worker's file, before the measurement and after it.
     fn counts(self, share: u64) -> [u64; 2] {
         match self {
-            Files::Append | Files::Stream | Files::SyncedStream => [0, share],
+            Files::Append | Files::Unsynced | Files::Stream | Files::SyncedStream => [0, share],
+            Files::OneBlock => [1; 2],
             Files::Overwrite => [OVERWRITTEN_BLOCKS; 2],
             Files::CachedRead | Files::ColdRead | Files::ColdReadRandom => [share; 2],
         }
@@ -123,6 +135,8 @@ impl Files {
             Files::Overwrite => {
                 "overwrite 4 KiB at a random place of a file of 43 MiB and fsync it".to_owned()
             }
+            Files::Unsynced => "append 4 KiB to a file, without a sync".to_owned(),
+            Files::OneBlock => "overwrite the first 4 KiB of a file and fsync it".to_owned(),
             Files::Stream => {
                 "write a file in pieces of 256 KiB without a sync, and close it".to_owned()
             }
@@ -291,6 +305,7 @@ impl Stream for FilesStream {
         }
         let number = match self.files {
             Files::Overwrite => self.random.u64(..OVERWRITTEN_BLOCKS),
+            Files::OneBlock => 0,
             _ => self.order.get(self.done as usize).copied().unwrap_or(self.done),
         };
         let latency_ns = self.unit(number).map_err(of_file(&self.path))?;

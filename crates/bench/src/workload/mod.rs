@@ -12,6 +12,7 @@
 
 pub mod dump;
 mod error;
+pub mod file_trace;
 mod files;
 mod long_reader;
 mod mobibench;
@@ -28,6 +29,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use error::WorkloadError;
+pub use file_trace::{FileTrace, FileTraceError};
 pub use files::{FileError, Files};
 pub use long_reader::LongReader;
 pub use mobibench::Mobibench;
@@ -75,6 +77,8 @@ pub enum Workload {
     Replay(Replay),
     /// Without SQLite.
     Files(Files),
+    /// Recorded file operations of an application.
+    FileTrace(FileTrace),
 }
 
 /// What one connection needs to know. Sent as JSON where the connection is a process of its own.
@@ -128,7 +132,7 @@ pub trait Stream {
 
 impl Workload {
     /// Those that need no more than a word. There is `attached=N` besides.
-    pub const WORDS: [&str; 18] = [
+    pub const WORDS: [&str; 20] = [
         "insert",
         "update",
         "delete",
@@ -141,7 +145,9 @@ impl Workload {
         "scan",
         "long-reader",
         "append",
+        "append-unsynced",
         "overwrite",
+        "one-block",
         "stream",
         "synced-stream",
         "cached-read",
@@ -162,6 +168,7 @@ impl Workload {
             Workload::Mobibench(mobibench) => mobibench.databases(worker_index),
             Workload::Replay(_) => vec!["replay.db".to_owned()],
             Workload::Files(_) => vec![files::name(worker_index)],
+            Workload::FileTrace(_) => vec![file_trace::FOLDER.to_owned()],
         }
     }
 
@@ -183,9 +190,13 @@ impl Workload {
         matches!(self, Workload::Reopen)
     }
 
+    pub fn is_without_sqlite(&self) -> bool {
+        matches!(self, Workload::Files(_) | Workload::FileTrace(_))
+    }
+
     /// Whether SQLite takes part: without it, a workload has modes of its own.
     pub fn fits(&self, mode: &Mode) -> bool {
-        matches!(self, Workload::Files(_)) == mode.is_files()
+        self.is_without_sqlite() == mode.is_files()
     }
 
     /// What its figures are counted in.
@@ -194,7 +205,17 @@ impl Workload {
             Workload::Reopen => Unit::Cycle,
             Workload::Reads(_) => Unit::Read,
             Workload::Files(files) => files.unit(),
+            Workload::FileTrace(_) => Unit::Sync,
             _ => Unit::Transaction,
+        }
+    }
+
+    /// That are written or read for a unit, where each has as many, or in the mean.
+    pub fn bytes_per_unit(&self) -> Option<f64> {
+        match self {
+            Workload::Files(files) => Some(files.unit_bytes() as f64),
+            Workload::FileTrace(trace) => Some(trace.bytes_per_unit()),
+            _ => None,
         }
     }
 
@@ -223,6 +244,7 @@ impl Workload {
         match (self, mode.journal) {
             // Limited by time.
             (Workload::LongReader(_), _) => u64::MAX,
+            (Workload::FileTrace(trace), _) => trace.totals.syncs,
             (Workload::Reads(reads), _) => asked.unwrap_or(reads.default_count()),
             (Workload::Files(files), _) => {
                 asked.or(files.default_count()).unwrap_or(TRANSACTIONS_DEFAULT)
@@ -258,7 +280,7 @@ impl Workload {
             Workload::Mobibench(mobibench) => mobibench.set_up(connection, transactions)?,
             Workload::Replay(replay) => return replay.set_up(connection),
             // They have no connection.
-            Workload::Files(_) => {}
+            Workload::Files(_) | Workload::FileTrace(_) => {}
         }
         Ok(BTreeMap::new())
     }
@@ -286,7 +308,10 @@ impl Workload {
             }
             Workload::Mobibench(mobibench) => mobibench.verify(connection, transactions),
             // Every read checks what it reads.
-            Workload::Reads(_) | Workload::Replay(_) | Workload::Files(_) => Ok(()),
+            Workload::Reads(_)
+            | Workload::Replay(_)
+            | Workload::Files(_)
+            | Workload::FileTrace(_) => Ok(()),
         }
     }
 
@@ -305,6 +330,7 @@ impl Workload {
             Workload::Mobibench(mobibench) => mobibench.describe(),
             Workload::Replay(replay) => replay.describe(),
             Workload::Files(files) => files.describe(),
+            Workload::FileTrace(trace) => trace.describe(),
         }
     }
 }
@@ -375,6 +401,10 @@ pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, WorkloadError> 
         Workload::Files(files) => {
             let path = spec.directory.join(files::name(spec.index));
             Box::new(files::FilesStream::new(path, *files, spec)?)
+        }
+        Workload::FileTrace(trace) => {
+            let folder = spec.directory.join(file_trace::FOLDER);
+            Box::new(file_trace::PlayStream::new(trace, &folder)?)
         }
     })
 }

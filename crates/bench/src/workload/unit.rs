@@ -14,6 +14,8 @@ pub enum Unit {
     Read,
     /// A write to a file, and its sync.
     Sync,
+    /// A write to a file, without a sync.
+    Write,
     /// A quarter of a MiB, written or read.
     Piece,
 }
@@ -25,6 +27,7 @@ impl Unit {
             Unit::Cycle => "cycle",
             Unit::Read => "read",
             Unit::Sync => "sync",
+            Unit::Write => "write",
             Unit::Piece => "piece",
         }
     }
@@ -44,6 +47,7 @@ impl Unit {
             Unit::Cycle => "cycles",
             Unit::Read => "reads",
             Unit::Sync => "syncs",
+            Unit::Write => "writes",
             Unit::Piece => "pieces",
         }
     }
@@ -55,6 +59,7 @@ impl Unit {
             Unit::Cycle => "cycles/s",
             Unit::Read => "reads/s",
             Unit::Sync => "syncs/s",
+            Unit::Write => "writes/s",
             Unit::Piece => "MB/s",
         }
     }
@@ -69,7 +74,7 @@ impl Unit {
 
     /// Whether it is to survive a loss of power once it is done.
     pub fn is_to_last(self) -> bool {
-        !matches!(self, Unit::Read | Unit::Piece)
+        !matches!(self, Unit::Read | Unit::Write | Unit::Piece)
     }
 
     /// Head of the column of rates.
@@ -79,6 +84,7 @@ impl Unit {
             Unit::Cycle => "cycle/s",
             Unit::Read => "read/s",
             Unit::Sync => "sync/s",
+            Unit::Write => "write/s",
             Unit::Piece => "MB/s",
         }
     }

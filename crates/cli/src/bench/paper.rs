@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use oneflush_bench::guest::{Checkout, GuestFs};
-use oneflush_bench::paper::{self, Guests, PAPERS, Paper, PaperPlan, PaperReport};
+use oneflush_bench::paper::{self, Guests, Inputs, PAPERS, Paper, PaperPlan, PaperReport};
 
 use super::{Options, guest, place_of_size};
 use crate::output::{self, Output};
@@ -21,6 +21,9 @@ pub fn parse(word: &str) -> Result<&'static Paper, String> {
 }
 
 pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
+    let inputs = options.inputs.as_deref().map(|directory| {
+        Inputs::open(directory).map_err(|error| Failure::failed(format!("--inputs {error}")))
+    });
     let plan = PaperPlan {
         paper,
         place: place_of_size(options, paper.size_gib),
@@ -29,6 +32,7 @@ pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
         program: std::env::current_exe().map_err(Failure::failed)?,
         only: options.only.as_ref().map(|only| only.to_lowercase()),
         guests: guests(options)?,
+        inputs: inputs.transpose()?,
     };
     let is_empty = plan.sheets().next().is_none() && plan.patterns().next().is_none();
     if let (true, Some(only)) = (is_empty, &options.only) {

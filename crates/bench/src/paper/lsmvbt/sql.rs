@@ -2,7 +2,7 @@
 //! several lengths, and the writes of single commits.
 
 use crate::paper::pattern::{PatternRow, PatternSheet};
-use crate::paper::short::{column, compared, row};
+use crate::paper::short::{self, column, compared, row};
 use crate::paper::{Experiment, Figure, How, Sheet, Work};
 use crate::workload::Operation;
 
@@ -11,23 +11,14 @@ pub const SQL: &str = "lsmvbt";
 /// The same without what the paper adds to a multi-version B-tree.
 pub const SQL_PLAIN_MVBT: &str = "lsmvbt+lazy_split=off+metadata_embedding=off";
 pub const SQL_WAL: &str = "wal-growing:sqlite";
-const SQL_WAL_63: &str = "wal-growing:sqlite+checkpoint_pages=63";
-const SQL_WAL_125: &str = "wal-growing:sqlite+checkpoint_pages=125";
-const SQL_WAL_250: &str = "wal-growing:sqlite+checkpoint_pages=250";
-const SQL_WAL_500: &str = "wal-growing:sqlite+checkpoint_pages=500";
+pub const SQL_WAL_63: &str = "wal-growing:sqlite+checkpoint_pages=63";
+pub const SQL_WAL_125: &str = "wal-growing:sqlite+checkpoint_pages=125";
+pub const SQL_WAL_250: &str = "wal-growing:sqlite+checkpoint_pages=250";
+pub const SQL_WAL_500: &str = "wal-growing:sqlite+checkpoint_pages=500";
 pub const SQL_TRUNCATE: &str = "truncate:sqlite";
 
 const fn experiment(name: &'static str, what: &'static str, work: Work, count: u64) -> Experiment {
-    Experiment {
-        name,
-        what,
-        work,
-        operations: count,
-        connections: 1,
-        processes: false,
-        fresh: true,
-        how: How::Rounds,
-    }
+    Experiment { fresh: true, ..short::experiment(name, what, work, count) }
 }
 
 const ONE_PAGE: Work = Work::Table(Operation::OnePage);

@@ -50,6 +50,7 @@ pub fn speed(report: &Report) -> Title {
                 Unit::Transaction => "commits",
                 Unit::Cycle | Unit::Piece => "is",
                 Unit::Sync => "syncs",
+                Unit::Write => "writes",
                 Unit::Read => "reads",
             };
             format!(
