@@ -115,13 +115,13 @@ macro_rules! spread {
         Sheet {
             source: $source,
             title: $title,
-            theirs: &["theirs", "mean", "75 %", "99 %", "99.9 %", "max"],
+            theirs: &["theirs", "mean", "75", "99", "99.9", "max"],
             columns: &[
                 column("median", $experiment, Figure::Each(Quantity::$quantity, At::Median)),
                 column("mean", $experiment, Figure::Each(Quantity::$quantity, At::Mean)),
-                column("75 %", $experiment, Figure::Each(Quantity::$quantity, At::P75)),
-                column("99 %", $experiment, Figure::Each(Quantity::$quantity, At::P99)),
-                column("99.9 %", $experiment, Figure::Each(Quantity::$quantity, At::P999)),
+                column("75", $experiment, Figure::Each(Quantity::$quantity, At::P75)),
+                column("99", $experiment, Figure::Each(Quantity::$quantity, At::P99)),
+                column("99.9", $experiment, Figure::Each(Quantity::$quantity, At::P999)),
                 column("max", $experiment, Figure::Each(Quantity::$quantity, At::Most)),
             ],
             control: $control,
@@ -144,8 +144,8 @@ const SHEETS: [Sheet; 13] = [
             of_user("user 2", &SIX_MS[1]),
             of_user("user 3", &SIX_MS[2]),
             of_user("user 4", &SIX_MS[3]),
-            row("a phone with YCSB", NO_SIX, YCSB),
-            row("a phone with six apps", NO_SIX, MOST),
+            row("phone, YCSB", NO_SIX, YCSB),
+            row("phone, six apps", NO_SIX, MOST),
         ]
     ),
     spread!(
@@ -175,8 +175,8 @@ const SHEETS: [Sheet; 13] = [
             of_user("user 2", &SIX_KB[1]),
             of_user("user 3", &SIX_KB[2]),
             of_user("user 4", &SIX_KB[3]),
-            row("a phone with YCSB", NO_SIX, YCSB),
-            row("a phone with six apps", NO_SIX, MOST),
+            row("phone, YCSB", NO_SIX, YCSB),
+            row("phone, six apps", NO_SIX, MOST),
         ]
     ),
     spread!(
@@ -198,14 +198,14 @@ const SHEETS: [Sheet; 13] = [
     Sheet {
         source: "Table 4, phones",
         title: "medians of KB by kind of file, and the 99 % quantiles",
-        theirs: &["theirs db", "journal", "ext4", "99 %", "99 %", "99 %"],
+        theirs: &["theirs db", "journal", "ext4", "99", "99", "99"],
         columns: &[
             column("db", "phones", Figure::Each(Quantity::DbBytes, At::Median)),
             column("journal", "phones", Figure::Each(Quantity::JournalBytes, At::Median)),
             column("ext4", "phones", Figure::Each(Quantity::FsJournalBytes, At::Median)),
-            column("99 %", "phones", Figure::Each(Quantity::DbBytes, At::P99)),
-            column("99 %", "phones", Figure::Each(Quantity::JournalBytes, At::P99)),
-            column("99 %", "phones", Figure::Each(Quantity::FsJournalBytes, At::P99)),
+            column("99", "phones", Figure::Each(Quantity::DbBytes, At::P99)),
+            column("99", "phones", Figure::Each(Quantity::JournalBytes, At::P99)),
+            column("99", "phones", Figure::Each(Quantity::FsJournalBytes, At::P99)),
         ],
         control: YCSB,
         rows: &[
@@ -213,8 +213,8 @@ const SHEETS: [Sheet; 13] = [
                 "all users",
                 &[Some(12.0), Some(24.0), Some(16.0), Some(64.0), Some(68.0), Some(104.0)],
             ),
-            row("a phone with YCSB", NO_SIX, YCSB),
-            row("a phone with six apps", NO_SIX, MOST),
+            row("phone, YCSB", NO_SIX, YCSB),
+            row("phone, six apps", NO_SIX, MOST),
         ],
     },
     Sheet {
@@ -234,8 +234,8 @@ const SHEETS: [Sheet; 13] = [
             of_user("user 2", &[Some(20.5), Some(37.7), Some(41.9)]),
             of_user("user 3", &[Some(23.5), Some(39.8), Some(36.7)]),
             of_user("user 4", &[Some(22.8), Some(40.1), Some(37.1)]),
-            row("a phone with YCSB", &[None, None, None], YCSB),
-            row("a phone with six apps", &[None, None, None], MOST),
+            row("phone, YCSB", &[None, None, None], YCSB),
+            row("phone, six apps", &[None, None, None], MOST),
         ],
     },
     Sheet {

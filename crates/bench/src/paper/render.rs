@@ -288,7 +288,8 @@ mod tests {
         for experiment in paper.experiments {
             for word in paper.modes(experiment) {
                 let is_mode = crate::paper::guests::mode_of(word, false).is_ok();
-                if is_mode || word.parse::<crate::kv::Subject>().is_ok() {
+                let is_trace = experiment.work == crate::paper::Work::Traces;
+                if is_mode || is_trace || word.parse::<crate::kv::Subject>().is_ok() {
                     let rate = if word == "wal:sqlite" { 500.0 } else { 1000.0 };
                     rates.push((experiment.name, word, rate));
                 }

@@ -8,7 +8,9 @@
 //!    recording's reads need. How the first operation on a path ended tells whether it was there.
 //! 3. A path that is the directory of other paths, and is opened as a file, is a name that the
 //!    recording tool put where it knew none. It stands for a file of its own for each descriptor.
-//! 4. A call that failed in the recording is not repeated, and counted. Asking for a file that is
+//! 4. A made-up name may stand for a pipe or a socket. What a file cannot do is left out: reading
+//!    what nobody wrote, and reading or writing against the flags of the open.
+//! 5. A call that failed in the recording is not repeated, and counted. Asking for a file that is
 //!    not there is repeated.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -105,6 +107,8 @@ struct Opening {
     id: OpeningId,
     file: FileId,
     position: u64,
+    reads: bool,
+    writes: bool,
     appends: bool,
     /// The file was not removed since.
     is_linked: bool,
@@ -179,21 +183,31 @@ impl Planner {
             Call::Write { bytes: None, .. } => Err(failed("write")),
             Call::Read { descriptor, offset, bytes: Some(bytes) } => {
                 let opening = self.opening(descriptor, "read")?;
-                let begin = offset.unwrap_or(opening.position);
-                if offset.is_none() {
-                    opening.position += bytes;
+                if !opening.reads {
+                    return Err("read of a descriptor that was opened to write".to_owned());
                 }
+                let begin = offset.unwrap_or(opening.position);
                 let (id, file, is_linked) = (opening.id, opening.file, opening.is_linked);
                 let tracked = &mut self.tracked[file];
-                let end = begin + bytes;
-                let is_beyond = end > tracked.bytes.unwrap_or(0);
-                if bytes > 0 && is_beyond && tracked.is_original && is_linked {
+                let (size, end) = (tracked.bytes.unwrap_or(0), begin + bytes);
+                if bytes > 0 && end > size {
+                    if !tracked.is_original || !is_linked {
+                        return Err("read of what the replay never wrote".to_owned());
+                    }
                     (self.plan.files[file].bytes_before, tracked.bytes) = (Some(end), Some(end));
+                }
+                if offset.is_none()
+                    && let Some(opening) = self.open.get_mut(&descriptor)
+                {
+                    opening.position = end;
                 }
                 Ok((Action::Read { opening: id, offset, bytes }, vec![file]))
             }
             Call::Write { descriptor, offset, bytes: Some(bytes) } => {
                 let opening = self.opening(descriptor, "write")?;
+                if !opening.writes {
+                    return Err("write to a descriptor that was opened to read".to_owned());
+                }
                 let (id, file, is_linked) = (opening.id, opening.file, opening.is_linked);
                 let (position, appends) = (opening.position, opening.appends);
                 let size = self.tracked[file].bytes.unwrap_or(0);
@@ -271,7 +285,15 @@ impl Planner {
         }
         let id = self.plan.openings_count;
         self.plan.openings_count += 1;
-        let opening = Opening { id, file, position: 0, appends: flags.appends, is_linked: true };
+        let opening = Opening {
+            id,
+            file,
+            position: 0,
+            reads: flags.reads,
+            writes: flags.writes,
+            appends: flags.appends,
+            is_linked: true,
+        };
         // A number that is used again without a close: its close is not in the recording.
         self.open.insert(descriptor, opening);
         (Action::Open { file, flags, opening: id }, vec![file])
@@ -419,6 +441,11 @@ mod tests {
              1 1 open /a O_RDWR -1
              1 2 ioctl 3
              1 3 read 3 -1
+             1 3 open /data/data O_WRONLY|O_CREAT|O_TRUNC 7
+             1 3 write 7 100
+             1 3 read 7 100
+             1 3 open /data/new O_RDWR|O_CREAT|O_TRUNC 8
+             1 3 read 8 50
              1 4 stat /nowhere -1",
         );
         let reasons: Vec<_> = plan.left_out.keys().map(String::as_str).collect();
@@ -427,11 +454,13 @@ mod tests {
             [
                 "ioctl",
                 "open that failed in the recording",
+                "read of a descriptor that was opened to write",
+                "read of what the replay never wrote",
                 "read that failed in the recording",
                 "write of a descriptor that was never opened",
             ]
         );
-        let step = &plan.threads[0][0];
-        assert_eq!(step.action, Action::Stat { file: 0, exists: false });
+        let last = plan.threads[0].last().unwrap();
+        assert_eq!(last.action, Action::Stat { file: 2, exists: false });
     }
 }
