@@ -186,13 +186,15 @@ pub enum Ours {
     Mode(&'static str),
     /// Nothing of ours is this, and why.
     Nothing(&'static str),
+    /// Theirs, in the columns of ours: one of several that theirs are of.
+    Theirs(&'static [Option<f64>]),
 }
 
 impl Row {
     fn mode(&self) -> Option<&'static str> {
         match self.ours {
             Ours::Mode(mode) => Some(mode),
-            Ours::Nothing(_) => None,
+            Ours::Nothing(_) | Ours::Theirs(_) => None,
         }
     }
 }
@@ -456,6 +458,9 @@ mod tests {
                 let modes: Vec<_> = sheet.rows.iter().filter_map(Row::mode).collect();
                 assert!(modes.contains(&sheet.control), "{place}: {}", sheet.control);
                 for row in sheet.rows {
+                    if let Ours::Theirs(values) = row.ours {
+                        assert_eq!(values.len(), sheet.columns.len(), "{place}: {}", row.label);
+                    }
                     assert_eq!(row.theirs.len(), sheet.theirs.len(), "{place}: {}", row.label);
                 }
             }

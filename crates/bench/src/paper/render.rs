@@ -159,7 +159,7 @@ fn missing(plan: &PaperPlan, measured: &Measured) -> Vec<String> {
     }
     let nothing = plan.sheets().flat_map(|sheet| sheet.rows).filter_map(|row| match row.ours {
         Ours::Nothing(why) => Some((row.label, why)),
-        Ours::Mode(_) => None,
+        Ours::Mode(_) | Ours::Theirs(_) => None,
     });
     for (label, why) in nothing {
         let modes = by_why.entry(why).or_default();
@@ -206,14 +206,19 @@ impl Sheet {
                 .theirs
                 .iter()
                 .copied()
-                .chain(self.columns.iter().flat_map(|column| self.ours(row, column, measured)))
+                .chain((0..self.columns.len()).flat_map(|at| self.ours(row, at, measured)))
                 .collect(),
         });
         SheetFound { source: self.source, title: self.title, rows: rows.collect(), heads }
     }
 
     /// The figure of a column, and its ratio.
-    fn ours(&self, row: &Row, column: &Column, measured: &Measured) -> Vec<Option<f64>> {
+    fn ours(&self, row: &Row, at: usize, measured: &Measured) -> Vec<Option<f64>> {
+        let column = &self.columns[at];
+        if let Ours::Theirs(values) = row.ours {
+            let own = values.get(at).copied().flatten();
+            return std::iter::once(own).chain(column.ratio_to.map(|_| None)).collect();
+        }
         let value = |experiment, mode| {
             measured.value(&Cell { experiment, mode, figure: column.figure }).ok()
         };
