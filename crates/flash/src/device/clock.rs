@@ -71,8 +71,10 @@ impl Clock {
         self.on_lane(lane, ready_ns, self.timing.program_ns)
     }
 
-    /// A block of each lane.
+    /// A block of each lane. All that the lanes were asked for before is done first: an old copy is
+    /// never gone while the new one is under way on another lane.
     pub fn erase(&mut self, ready_ns: u64) {
+        let ready_ns = self.lanes_free_ns.iter().fold(ready_ns, |at_ns, &free| at_ns.max(free));
         for lane in 0..self.lanes_free_ns.len() as u32 {
             self.on_lane(lane, ready_ns, self.timing.erase_ns);
         }

@@ -1,7 +1,7 @@
 //! What the FTL did gets its times.
 //!
 //! - A read for the host begins when the table is known.
-//! - A copy begins when its units are read; an erase when all copies before it are programmed (F3).
+//! - A copy begins when its units are read; an erase when all programs before it are done (F3).
 //! - A map page that is missing delays a read. For a write, only the lane is busy with it.
 
 use super::Device;

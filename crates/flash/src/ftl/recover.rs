@@ -2,7 +2,7 @@
 //!
 //! Each readable unit is asked for its out-of-band data; the largest sequence number wins (F2). Of
 //! two copies with the same number, which garbage collection leaves, the first one does: they are
-//! the same. Blocks that are half filled are open again. A block that is half erased counts as full
+//! the same. Blocks that are partly filled are open again. A block that is half erased counts as full
 //! with nothing valid, so that garbage collection erases it next.
 
 use super::{Entry, Ftl, FtlError, Open, Use, trim};
@@ -32,14 +32,19 @@ impl<N: Nand> Ftl<N> {
         if pages == self.geometry.block_pages() {
             return;
         }
-        let open = Open { block, next_page: pages };
-        for stream in [&mut self.host, &mut self.collection] {
-            if stream.is_none() {
-                usage.is = Use::Open;
-                *stream = Some(open);
-                return;
+        let mut open = Open { block, next_page: pages };
+        // Garbage collection gets the one with more room, or else it could take the last free block.
+        if self.collection.is_none_or(|other| other.next_page > pages) {
+            usage.is = Use::Open;
+            match self.collection.replace(open) {
+                Some(other) => open = other,
+                None => return,
             }
         }
+        // More than two are never open, and a full one is right in any case.
+        let is = if self.host.is_none() { Use::Open } else { Use::Full };
+        self.usage[open.block.0 as usize].is = is;
+        self.host.get_or_insert(open);
     }
 
     fn read_block(&mut self, block: Block, pages: u32, newest: &mut [u64]) -> Result<(), FtlError> {

@@ -49,6 +49,13 @@ impl Array {
         Ok(())
     }
 
+    /// A page whose program other lanes have overtaken: power is lost before it has ended.
+    pub fn tear_programmed(&mut self, page: Page) {
+        if let Some(state @ State::Programmed) = self.pages.get_mut(page.0 as usize) {
+            *state = State::Torn;
+        }
+    }
+
     /// As [`Nand::erase`], but power is lost in the middle of it.
     pub fn tear_erase(&mut self, block: Block) -> Result<(), NandError> {
         self.wipe(block, State::Torn)?;
