@@ -85,7 +85,7 @@ impl Geometry {
         };
         least("unit_bytes", u64::from(unit_bytes), 512)?;
         least("page_bytes", u64::from(page_bytes), u64::from(unit_bytes))?;
-        if page_bytes % unit_bytes != 0 {
+        if !page_bytes.is_multiple_of(unit_bytes) {
             return Err(GeometryError::Page { page_bytes, unit_bytes });
         }
         least("block_pages", u64::from(shape.block_pages), 2)?;
@@ -94,7 +94,7 @@ impl Geometry {
         if !(shape.spare_share > 0.0 && shape.spare_share <= 4.0) {
             return Err(GeometryError::Spare(shape.spare_share));
         }
-        if logical_bytes % u64::from(unit_bytes) != 0 {
+        if !logical_bytes.is_multiple_of(u64::from(unit_bytes)) {
             return Err(GeometryError::Uneven { logical_bytes, unit_bytes });
         }
         let logical_units = logical_bytes / u64::from(unit_bytes);

@@ -1,7 +1,7 @@
 //! The write cache: units that were answered and are not yet on the array.
 //!
-//! A unit that is written again keeps its place. They leave in the order of arrival. A loss of power
-//! takes them all.
+//! A unit that is written again keeps its place. They leave in the order of arrival. A loss of
+//! power takes them all.
 
 use std::collections::BTreeMap;
 

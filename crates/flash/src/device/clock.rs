@@ -1,4 +1,5 @@
-//! Who is busy until when: queue, bus, lanes. Times are nanoseconds of a clock that nobody waits for.
+//! Who is busy until when: queue, bus, lanes. Times are nanoseconds of a clock that nobody waits
+//! for.
 //!
 //! Each lane does one operation after the other, in the order in which they were asked for. That a
 //! program is suspended for a read is not modelled.

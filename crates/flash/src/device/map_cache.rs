@@ -1,10 +1,10 @@
 //! The part of the table that the controller has in memory, as far as it costs time.
 //!
-//! The table is cut into map pages of 4 KiB. The least recently used one leaves. A miss costs a page
-//! read; one that was changed costs a program when it leaves. These programs go to a log that runs in
-//! a circle over all lanes, with an erase for each block of it. **This is a simplification:** the
-//! log is in no relation to the blocks of the data, and its pages need no garbage collection. The
-//! table itself is always right, since the FTL has it whole.
+//! The table is cut into map pages of 4 KiB. The least recently used one leaves. A miss costs a
+//! page read; one that was changed costs a program when it leaves. These programs go to a log that
+//! runs in a circle over all lanes, with an erase for each block of it. **This is a
+//! simplification:** the log is in no relation to the blocks of the data, and its pages need no
+//! garbage collection. The table itself is always right, since the FTL has it whole.
 
 use std::collections::BTreeMap;
 

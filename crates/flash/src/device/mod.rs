@@ -194,9 +194,9 @@ impl<N: Nand> Device<N> {
         Ok(end_ns)
     }
 
-    /// Fills a share of the device and overwrites it at random, `overwrites` times over. It takes no
-    /// time, the bytes are zeros, and the counters begin after it. So garbage collection is in its
-    /// steady state.
+    /// Fills a share of the device and overwrites it at random, `overwrites` times over. It takes
+    /// no time, the bytes are zeros, and the counters begin after it. So garbage collection is in
+    /// its steady state.
     pub fn precondition(
         &mut self,
         share: f64,

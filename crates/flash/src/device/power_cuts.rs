@@ -1,11 +1,11 @@
 //! Any requests, with losses of power at any operation, against a table of what may be read (D3).
 //!
-//! Of each unit the table has the values that it may have after a loss of power: the durable one and
-//! all since. The last one is what it has now. A unit has two halves, so that parts of it can be
-//! written.
+//! Of each unit the table has the values that it may have after a loss of power: the durable one
+//! and all since. The last one is what it has now. A unit has two halves, so that parts of it can
+//! be written.
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestError, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
 use super::*;
 use crate::ftl::Flaw;
@@ -55,8 +55,11 @@ fn cut() -> impl Strategy<Value = Cut> {
         3 => Just(End::Torn),
         1 => Just(End::Done)
     ];
-    (0..120_u64, end, prop_oneof![Just(0), any::<u64>()])
-        .prop_map(|(after, end, lost)| Cut { after, end, lost })
+    (0..120_u64, end, prop_oneof![Just(0), any::<u64>()]).prop_map(|(after, end, lost)| Cut {
+        after,
+        end,
+        lost,
+    })
 }
 
 fn scene() -> impl Strategy<Value = Scene> {
@@ -107,6 +110,7 @@ struct Bench {
     now_ns: u64,
     flaw: Flaw,
     losses: u32,
+    checks: bool,
 }
 
 fn bytes_of(value: Value) -> Vec<u8> {
@@ -127,6 +131,8 @@ impl Bench {
             now_ns: 0,
             flaw,
             losses: 0,
+            // What is broken must be found in what the host reads.
+            checks: flaw == Flaw::None,
         };
         bench.start(Powered::new(array));
         bench
@@ -161,18 +167,22 @@ impl Bench {
                     return Err("done before it began".to_owned());
                 }
                 self.now_ns += 37;
-                self.device().ftl.check().map(|()| true)
+                self.check().map(|()| true)
             }
             Err(DeviceError::Ftl(FtlError::Nand(NandError::PowerOff))) => {
                 self.losses += 1;
                 let device = self.device.take().expect("it is always put back");
                 self.start(device.into_nand());
-                self.device().ftl.check()?;
+                self.check()?;
                 self.compare_all()?;
                 Ok(false)
             }
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        if self.checks { self.device().ftl.check() } else { Ok(()) }
     }
 
     fn read(&mut self, unit: u64) -> Result<Value, String> {
@@ -278,13 +288,18 @@ fn play(scene: &Scene, flaw: Flaw) -> Result<u32, String> {
     Ok(bench.losses)
 }
 
-fn config(cases: u32) -> Config {
+/// `PROPTEST_CASES` in the environment gives another number of scenes.
+fn config() -> Config {
+    let cases = match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => Config::default().cases,
+        None => 600,
+    };
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
 #[test]
 fn d3_what_was_flushed_survives_a_loss_of_power_at_any_operation() {
-    let mut runner = TestRunner::new(config(1500));
+    let mut runner = TestRunner::new(config());
     let losses = std::cell::Cell::new(0);
     let result = runner.run(&scene(), |scene| {
         let lost = play(&scene, Flaw::None).map_err(TestCaseError::fail)?;
@@ -295,20 +310,20 @@ fn d3_what_was_flushed_survives_a_loss_of_power_at_any_operation() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    assert!(losses.get() > 500, "{}", losses.get());
+    assert!(losses.get() > 300, "{}", losses.get());
 }
 
-/// Each must be found with as many scenes as the sound one has.
+/// Each must be found with as many scenes as the sound one has, by D3 alone. The scenes are the same each
+/// time.
 #[test]
 fn broken_devices_are_caught() {
-    let flaws =
-        [Flaw::ErasesFirst, Flaw::ForgetsTrimmed, Flaw::CopiesAsNew, Flaw::KeepsCache];
+    let flaws = [Flaw::ErasesFirst, Flaw::ForgetsTrimmed, Flaw::CopiesAsNew, Flaw::KeepsCache];
     for flaw in flaws {
-        let mut runner =
-            TestRunner::new(Config { max_shrink_iters: 0, ..config(1500) });
-        let result = runner.run(&scene(), |scene| {
-            play(&scene, flaw).map(|_| ()).map_err(TestCaseError::fail)
-        });
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let config = Config { max_shrink_iters: 0, ..config() };
+        let mut runner = TestRunner::new_with_rng(config, rng);
+        let result = runner
+            .run(&scene(), |scene| play(&scene, flaw).map(|_| ()).map_err(TestCaseError::fail));
         match result {
             Err(TestError::Fail(reason, _)) => println!("{flaw:?}: {reason}"),
             other => panic!("{flaw:?} was not caught: {other:?}"),

@@ -2,7 +2,8 @@
 //!
 //! The host may take a free block when `RESERVE_BLOCKS` are left after it. It waits for that if it
 //! must. So that it need not wait for whole blocks at once, garbage collection works ahead: after
-//! each page of the host it copies as much as this page will have cost. With `v` of `n` units valid,
+//! each page of the host it copies as much as this page will have cost. With `v` of `n` units
+//! valid,
 //! `v` copies win room for `n − v` units. A page of the host thus owes `v ÷ (n − v)` pages.
 //!
 //! A page of copies is always full: where a victim ends within it, the next victim goes on. Without

@@ -2,8 +2,8 @@
 //!
 //! Each readable unit is asked for its out-of-band data; the largest sequence number wins (F2). Of
 //! two copies with the same number, which garbage collection leaves, the first one does: they are
-//! the same. Blocks that are partly filled are open again. A block that is half erased counts as full
-//! with nothing valid, so that garbage collection erases it next.
+//! the same. Blocks that are partly filled are open again. A block that is half erased counts as
+//! full with nothing valid, so that garbage collection erases it next.
 
 use super::{Entry, Ftl, FtlError, Open, Use, trim};
 use crate::geometry::{Block, Logical, Physical};
@@ -33,7 +33,8 @@ impl<N: Nand> Ftl<N> {
             return;
         }
         let mut open = Open { block, next_page: pages };
-        // Garbage collection gets the one with more room, or else it could take the last free block.
+        // Garbage collection gets the one with more room, or else it could take the last free
+        // block.
         if self.collection.is_none_or(|other| other.next_page > pages) {
             usage.is = Use::Open;
             match self.collection.replace(open) {

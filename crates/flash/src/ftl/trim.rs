@@ -5,11 +5,13 @@
 //! | before the flush after it | what was there before the trim, or zeros |
 //! | after that flush | zeros |
 //!
-//! The flush writes *records*: units of the array that list ranges. A record is valid as long as one
-//! of its units is trimmed by it. Each valid record stands for a unit without data, so that there are
-//! never more valid units than logical ones. A unit that was never written needs no record.
+//! The flush writes *records*: units of the array that list ranges. A record is valid as long as
+//! one of its units is trimmed by it. Each valid record stands for a unit without data, so that
+//! there are never more valid units than logical ones. A unit that was never written needs no
+//! record.
 //!
-//! A record has the bytes `count`, then `count` × (`first`, `length`), each a `u32`, low byte first.
+//! A record has the bytes `count`, then `count` × (`first`, `length`), each a `u32`, low byte
+//! first.
 
 use super::{Entry, Ftl, FtlError, Item, Op};
 use crate::geometry::{Logical, Physical};

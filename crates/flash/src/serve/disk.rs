@@ -15,11 +15,12 @@ pub(super) struct Disk {
     pub answers: Answers,
     /// The clock of the model begins here.
     begin: Instant,
+    is_io_flusher: bool,
 }
 
 impl Disk {
-    pub fn new(device: Device<Array>, answers: Answers) -> Disk {
-        Disk { device: Mutex::new(device), answers, begin: Instant::now() }
+    pub fn new(device: Device<Array>, answers: Answers, is_io_flusher: bool) -> Disk {
+        Disk { device: Mutex::new(device), answers, begin: Instant::now(), is_io_flusher }
     }
 
     fn device(&self) -> MutexGuard<'_, Device<Array>> {
@@ -62,8 +63,8 @@ impl Disk {
         self.request(self.now_ns(), Request::Flush)
     }
 
-    /// A hole, or zeros: both must read as zeros. Whole mapping units are trimmed, and what is left at
-    /// the edges is written.
+    /// A hole, or zeros: both must read as zeros. Whole mapping units are trimmed, and what is left
+    /// at the edges is written.
     pub fn fallocate(&self, offset: u64, bytes: u64, mode: i32) -> Result<Instant, Errno> {
         let mode = FallocateFlags::from_bits_retain(mode as u32);
         let zeroing = FallocateFlags::PUNCH_HOLE | FallocateFlags::ZERO_RANGE;
@@ -75,11 +76,8 @@ impl Disk {
         let end = offset.saturating_add(bytes);
         let (first, last) = (offset.next_multiple_of(unit_bytes), end / unit_bytes * unit_bytes);
         let mut due = self.request(now_ns, Request::Trim { offset, bytes })?;
-        let edges = if first > last {
-            [(offset, end), (end, end)]
-        } else {
-            [(offset, first), (last, end)]
-        };
+        let edges =
+            if first > last { [(offset, end), (end, end)] } else { [(offset, first), (last, end)] };
         for (from, to) in edges {
             if from < to {
                 let content = Content::Zeros(to - from);
@@ -98,6 +96,7 @@ impl Disk {
             alpha: device.geometry().alpha(),
             counters: device.counters(),
             late: self.answers.late(),
+            is_io_flusher: self.is_io_flusher,
         };
         let mut text = serde_json::to_vec_pretty(&report).unwrap_or_default();
         text.push(b'\n');

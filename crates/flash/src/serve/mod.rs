@@ -11,8 +11,8 @@
 //!   discard              punch a hole            FUSE_FALLOCATE        Trim
 //! ```
 //!
-//! One thread takes the requests. It asks the model, under one lock, and moves the bytes at once. The
-//! answer waits until the model says that it is done; so several requests may be in flight. The
+//! One thread takes the requests. It asks the model, under one lock, and moves the bytes at once.
+//! The answer waits until the model says that it is done; so several requests may be in flight. The
 //! time of a request is when it is taken from the kernel. Where the path is slower than the model,
 //! the answer is late, and [`Late`] says how often and by how much.
 //!
@@ -78,13 +78,18 @@ pub struct Report<'a> {
     pub alpha: f64,
     pub counters: Counters,
     pub late: Late,
+    /// False: without CAP_SYS_RESOURCE it may stall when memory is short.
+    pub is_io_flusher: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(transparent)]
     Device(#[from] DeviceError),
-    #[error("{at}: cannot mount the device here: {reason}; it needs root and /dev/fuse", at = at.display())]
+    #[error(
+        "{at}: cannot mount the device here: {reason}; it needs root and /dev/fuse",
+        at = at.display()
+    )]
     Mount { at: PathBuf, reason: io::Error },
     #[error("cannot start the thread that answers: {0}")]
     Thread(io::Error),
@@ -98,20 +103,16 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// It is there as soon as the file "disk" is. The calling thread and those that it starts later are
 /// marked as I/O flushers, if the process may do that.
 pub fn serve(mountpoint: &Path, options: Options, backing: File) -> Result<(), ServeError> {
-    // The kernel may want to write dirty pages of the file systems above us to free memory. If it did
-    // so to give us memory, it would wait for ourselves.
-    if let Err(errno) = rustix::process::configure_io_flusher_behavior(true) {
-        eprintln!(
-            "oneflush-flash: not an I/O flusher ({errno}): when memory is short it may stall; \
-             run it with CAP_SYS_RESOURCE"
-        );
-    }
+    // The kernel may want to write dirty pages of the file systems above us to free memory. If it
+    // did so to give us memory, it would wait for ourselves.
+    let is_io_flusher = rustix::process::configure_io_flusher_behavior(true).is_ok();
     let mut device = Device::new(options.model, options.logical_bytes, Store::File(backing))?;
     if let Some(Precondition { share, overwrites }) = options.precondition {
         device.precondition(share, overwrites, options.seed)?;
     }
     let answers = Answers::start().map_err(ServeError::Thread)?;
-    let file_system = FileSystem::new(Disk::new(device, answers), options);
+    let disk = Disk::new(device, answers, is_io_flusher);
+    let file_system = FileSystem::new(disk, options);
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("oneflush-flash".to_owned())];
     fuser::mount(file_system, mountpoint, &config)
