@@ -207,3 +207,34 @@ fn presets_take_what_the_documentation_says() {
         assert!(small * 1000.0 >= preset.program_ns.value as f64 && unit_bytes >= UNIT);
     }
 }
+
+/// In a file of 16 MB, as Sung's thesis has it of a Nexus 7 (section 3.3): 13.2 MB/s for 256 KB and a
+/// sync, 0.5 MB/s for 4 KB and a sync. There a file system writes as well.
+#[test]
+fn a_full_emmc_is_in_the_order_of_one_that_was_measured() {
+    let preset = Preset::named("emmc").expect("a preset");
+    let rates = |overwrites: Option<f64>| {
+        let mut device = counting(preset.model(), (1 << 30) / UNIT);
+        if let Some(overwrites) = overwrites {
+            device.precondition(1.0, overwrites, 1).expect("a filled device");
+        }
+        let mut now_ns = 0;
+        let mut random = Random(1);
+        let mut rate = |units: u64, count: u64, is_random: bool| {
+            let begin_ns = now_ns;
+            for index in 0..count {
+                let unit = if is_random { random.below(4096) } else { index * units % 4096 };
+                now_ns = write(&mut device, now_ns, unit, units);
+                now_ns = flush(&mut device, now_ns);
+            }
+            (count * units * UNIT * 1000) as f64 / (now_ns - begin_ns) as f64
+        };
+        (rate(64, 1024, false), rate(1, 4096, true), device.counters().write_amplification)
+    };
+    println!("| eMMC | 256 KiB in order | 4 KiB at random | write amplification |");
+    for (name, overwrites) in [("new", None), ("full, overwritten twice", Some(2.0))] {
+        let (in_order, at_random, amplification) = rates(overwrites);
+        println!("| {name} | {in_order:.1} MB/s | {at_random:.2} MB/s | {amplification:.2} |");
+        assert!((2.0..30.0).contains(&in_order) && (0.2..3.0).contains(&at_random));
+    }
+}

@@ -153,4 +153,36 @@ mod tests {
             assert!(geometry.alpha() > 1.0, "{}", preset.name);
         }
     }
+
+    /// The tables of README: values by preset, and by source what it is the source of.
+    fn tables() -> String {
+        let facts = Preset::ALL.map(Preset::facts);
+        let mut lines = Vec::new();
+        for (index, fact) in facts[0].iter().enumerate() {
+            let values: Vec<&str> = facts.iter().map(|of| of[index].value.as_str()).collect();
+            lines.push(format!("| `{}` | {} |", fact.name, values.join(" | ")));
+        }
+        let mut by_source: Vec<(&str, Vec<String>)> = Vec::new();
+        for (preset, facts) in Preset::ALL.iter().zip(&facts) {
+            for fact in facts {
+                let what = format!("{} `{}`", preset.name, fact.name);
+                match by_source.iter_mut().find(|(source, _)| *source == fact.source) {
+                    Some((_, of)) => of.push(what),
+                    None => by_source.push((fact.source, vec![what])),
+                }
+            }
+        }
+        for (source, of) in by_source {
+            lines.push(format!("| {source} | {} |", of.join(", ")));
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn the_readme_has_each_number_and_its_source() {
+        let readme = include_str!("../../README.md");
+        let missing: Vec<String> =
+            tables().lines().filter(|line| !readme.contains(line)).map(str::to_owned).collect();
+        assert!(missing.is_empty(), "README lacks:\n{}", missing.join("\n"));
+    }
 }

@@ -11,7 +11,7 @@ pub(super) static NVME: Preset = Preset {
     page_bytes: sourced(32 << 10, V_NAND),
     block_pages: sourced(256, "default of the simulator MQSim: 256 pages"),
     dies: sourced(16, "NVMeVirt (public emulator), Samsung 970 PRO: 8 channels of 2 dies"),
-    planes: sourced(1, "NVMeVirt (public emulator): the planes of a die are one page of 32 KiB"),
+    planes: sourced(1, "NVMeVirt (public emulator): one plane a die, of pages of 32 KiB"),
     spare_share: sourced(0.07, "NVMeVirt (public emulator), Samsung 970 PRO: 0.07"),
     read_ns: sourced(36_000, "NVMeVirt (public emulator), Samsung 970 PRO: 35.76 µs ± 6 µs"),
     program_ns: sourced(185_000, "NVMeVirt (public emulator), Samsung 970 PRO: 185 µs"),

@@ -26,9 +26,9 @@ pub(super) static SD: Preset = Preset {
          1500 reads/s, less page read and transfer of 4 KiB; class A1 asks for as many",
     ),
     flush_ns: sourced(0, "without a cache there is nothing to flush"),
-    cache_bytes: sourced(0, "assumed: cards below class A2 need not have a cache"),
+    cache_bytes: sourced(0, "assumed: a cache is compulsory from class A2 on (SD 6.0)"),
     has_fua: sourced(true, "without a cache each write is durable when it is answered"),
-    queue_depth: sourced(1, "cards below class A2 need not have a command queue"),
+    queue_depth: sourced(1, "a command queue is compulsory from class A2 on (SD 6.0)"),
     map_cache_bytes: sourced(64 << 10, "assumed, for lack of a public number"),
     endurance_cycles: sourced(5000, "Micron MT29F64G08CBAAA data sheet: 5000 cycles"),
 };

@@ -14,7 +14,7 @@ pub(super) static UFS: Preset = Preset {
         4,
         "assumed: gives 233 MB/s; Samsung states 260 MB/s for its UFS of 256 GB (February 2016)",
     ),
-    planes: sourced(1, "NVMeVirt (public emulator): the planes of a die are one page of 32 KiB"),
+    planes: sourced(1, "NVMeVirt (public emulator): one plane a die, of pages of 32 KiB"),
     spare_share: sourced(0.07, "assumed: 2³⁰ to 10⁹; also the default of the simulator MQSim"),
     read_ns: sourced(50_000, "NVMeVirt (public emulator), WD ZN540: 4 KiB read 50 µs"),
     program_ns: sourced(
