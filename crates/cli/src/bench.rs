@@ -5,6 +5,7 @@ pub mod guest;
 mod paper;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -12,7 +13,7 @@ use oneflush_bench::guest::GuestFs;
 use oneflush_bench::interrupt;
 use oneflush_bench::mode::{Journal, Mode, Synchronous};
 use oneflush_bench::paper::Paper;
-use oneflush_bench::place::FsKind;
+use oneflush_bench::place::{FlashKind, FsKind, Storage, flash};
 use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
 use oneflush_bench::run::busy::Busy;
@@ -57,7 +58,7 @@ const OF_NO_PAPER: [&str; 19] = [
 ];
 
 /// Options that say what to measure.
-const MEASURING: [&str; 33] = [
+const MEASURING: [&str; 34] = [
     "paper",
     "only",
     "inputs",
@@ -65,6 +66,7 @@ const MEASURING: [&str; 33] = [
     "guest",
     "dir",
     "fs",
+    "device",
     "size",
     "modes",
     "workload",
@@ -156,6 +158,11 @@ pub struct Options {
         help_heading = "Where"
     )]
     size: Option<u64>,
+    /// Work on an emulated flash device: emmc, ufs, sd or nvme, in use, or new with :new behind it
+    /// (needs root); it reports erases, write amplification and days of life; list: what is known
+    /// of them, with sources
+    #[arg(long, value_name = "DEVICE", conflicts_with = "dir", help_heading = "Where")]
+    device: Option<Device>,
     /// In a guest under QEMU, one for each of these file systems, all with the same kernel: f2fs,
     /// ext4, xfs or btrfs. Its bytes and flushes count, its times do not. Needs a checkout of
     /// Oneflush. With --paper: for the rows that need one
@@ -436,6 +443,38 @@ pub struct Options {
     keep_trace: Option<PathBuf>,
 }
 
+/// The value of `--device`.
+#[derive(Clone, Copy)]
+enum Device {
+    List,
+    Flash(FlashKind),
+}
+
+impl FromStr for Device {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Device, String> {
+        match word {
+            "list" => Ok(Device::List),
+            other => other.parse().map(Device::Flash).map_err(|error| format!("{error}, or list")),
+        }
+    }
+}
+
+/// Of the process that serves an emulated device.
+#[derive(Args)]
+pub struct Flash {
+    mountpoint: PathBuf,
+    kind: FlashKind,
+    bytes: u64,
+    image: PathBuf,
+}
+
+pub fn serve_flash(options: &Flash) -> Result<(), Failure> {
+    let Flash { mountpoint, kind, bytes, image } = options;
+    flash::serve(mountpoint, *kind, *bytes, image).map_err(Failure::failed)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WorkerKind {
     Threads,
@@ -450,6 +489,9 @@ enum Format {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if matches!(options.device, Some(Device::List)) {
+        return output::print(&flash::describe());
+    }
     if let Some(paper) = options.paper {
         return paper::main(paper, options);
     }
@@ -586,7 +628,7 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         loops => Some(Busy { loops, program: program()? }),
     };
     Ok(Plan {
-        place: place_choice(options, &workload),
+        place: place_choice(options, &workload)?,
         modes,
         workload,
         transactions: options.txns,
@@ -605,20 +647,37 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
     })
 }
 
-fn place_choice(options: &Options, workload: &Workload) -> PlaceChoice {
+fn place_choice(options: &Options, workload: &Workload) -> Result<PlaceChoice, Failure> {
     place_of_size(
         options,
         if matches!(workload, Workload::LongReader(_)) { 8 } else { DEFAULT_SIZE_GIB },
     )
 }
 
-fn place_of_size(options: &Options, default_gib: u64) -> PlaceChoice {
+fn storage(options: &Options) -> Result<Storage, Failure> {
+    Ok(match options.device {
+        Some(Device::Flash(kind)) => {
+            Storage::Flash { kind, program: std::env::current_exe().map_err(Failure::failed)? }
+        }
+        _ => Storage::File,
+    })
+}
+
+fn place_of_size(options: &Options, default_gib: u64) -> Result<PlaceChoice, Failure> {
+    let default_gib = match options.device {
+        Some(Device::Flash(kind)) => default_gib.max(kind.gib_least()),
+        _ => default_gib,
+    };
     let size_bytes = options.size.unwrap_or(default_gib << 30);
-    match (&options.dir, options.fs) {
-        (Some(dir), _) => PlaceChoice::Directory(dir.clone()),
-        (None, Some(fs)) => PlaceChoice::Scratch { fs, size_bytes },
-        (None, None) => PlaceChoice::for_this_user(size_bytes),
-    }
+    Ok(match (&options.dir, options.fs, options.device) {
+        (Some(dir), ..) => PlaceChoice::Directory(dir.clone()),
+        (None, None, None) => PlaceChoice::for_this_user(size_bytes),
+        (None, fs, _) => PlaceChoice::Scratch {
+            fs: fs.unwrap_or(FsKind::Ext4),
+            size_bytes,
+            storage: storage(options)?,
+        },
+    })
 }
 
 fn modes(options: &Options, workload: &Workload) -> Result<Vec<Mode>, Failure> {

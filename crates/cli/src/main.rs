@@ -103,6 +103,9 @@ enum Command {
     /// What `oneflush bench --guest` runs in a guest
     #[command(name = oneflush_bench::guest::SUBCOMMAND, hide = true)]
     Guest(bench::guest::Inside),
+    /// The emulated device of `oneflush bench --device`
+    #[command(name = "__flash", hide = true)]
+    Flash(bench::Flash),
     /// One busy loop of `oneflush bench --busy`
     #[command(name = oneflush_bench::run::busy::SUBCOMMAND, hide = true)]
     Busy { parent: u32 },
@@ -168,6 +171,7 @@ fn main() -> ExitCode {
         Command::Man(options) => manual::main(&options),
         Command::Worker => worker::main(),
         Command::Guest(options) => bench::guest::inside(&options),
+        Command::Flash(options) => bench::serve_flash(&options),
         Command::Busy { parent } => {
             oneflush_bench::run::busy::serve(parent);
             Ok(())

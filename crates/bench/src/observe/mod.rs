@@ -33,7 +33,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use oneflush_trace::kernel::attribute::{Attribution, Geometry};
-use oneflush_trace::kernel::{FileSystem, MountInfo, Volume};
+use oneflush_trace::kernel::{FileSystem, KernelError, MountInfo, Volume};
 use oneflush_trace::record::Target;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub use error::ObserveError;
 pub use shape::WriteShape;
 pub use shared::{Done, Mark, SharedDisk};
 
-use crate::place::Place;
+use crate::place::{FlashCounts, FlashDevice, Place};
 use attribute::Owners;
 use stat::DeviceStat;
 use trace::Trace;
@@ -95,6 +95,8 @@ pub struct Counts {
     pub unattributed_bytes: u64,
     /// None where not all writes are known one by one.
     pub shape: Option<WriteShape>,
+    /// Of an emulated flash device.
+    pub flash: Option<FlashCounts>,
 }
 
 impl Counts {
@@ -133,7 +135,9 @@ struct DeviceObserver {
     disk: String,
     trace: Option<Trace>,
     attribution: Attribution,
-    at_start: Option<(DeviceStat, Files)>,
+    /// The file with an emulated flash device's counters.
+    flash: Option<PathBuf>,
+    at_start: Option<(DeviceStat, Files, Option<FlashCounts>)>,
 }
 
 /// Files of a place and their inodes.
@@ -156,7 +160,8 @@ impl Observer {
             Ok(trace) => (Some(trace), None),
             Err(error) => (None, Some(format!("{error}; only totals of the device are known"))),
         };
-        let observer = DeviceObserver { volume, disk, trace, attribution, at_start: None };
+        let flash = place.flash().map(FlashDevice::counters);
+        let observer = DeviceObserver { volume, disk, trace, attribution, flash, at_start: None };
         Ok(Observer { how: How::Device(Box::new(observer)), limit })
     }
 
@@ -173,7 +178,8 @@ impl Observer {
         if let Some(trace) = &mut observer.trace {
             trace.start()?;
         }
-        observer.at_start = Some((DeviceStat::read(&observer.disk)?, files));
+        let flash = observer.flash_counts()?;
+        observer.at_start = Some((DeviceStat::read(&observer.disk)?, files, flash));
         Ok(())
     }
 
@@ -190,6 +196,7 @@ impl Observer {
                 source: Source::Vfs,
                 unattributed_bytes: 0,
                 shape: None,
+                flash: None,
             }),
             How::Device(observer) => observer.stop(files),
         }
@@ -199,7 +206,9 @@ impl Observer {
 impl DeviceObserver {
     fn stop(&mut self, named: &[(PathBuf, Class)]) -> Result<Counts, ObserveError> {
         let end = DeviceStat::read(&self.disk)?;
-        let (start, files_before) = self.at_start.take().ok_or(ObserveError::NotStarted)?;
+        let flash = self.flash_counts()?;
+        let (start, files_before, flash_before) =
+            self.at_start.take().ok_or(ObserveError::NotStarted)?;
         let total = end.since(start);
         let mut counts = Counts {
             bytes: total.bytes,
@@ -210,6 +219,7 @@ impl DeviceObserver {
             source: Source::BlockDeviceTotals,
             unattributed_bytes: 0,
             shape: None,
+            flash: flash.zip(flash_before).map(|(after, before)| after.since(&before)),
         };
         let Some(trace) = &mut self.trace else { return Ok(counts) };
         let recorded = trace.stop()?;
@@ -227,6 +237,14 @@ impl DeviceObserver {
         counts.shape = (recorded.lost == 0).then(|| WriteShape::of(&recorded.events));
         counts.source = Source::BlockDevice;
         Ok(counts)
+    }
+
+    fn flash_counts(&self) -> Result<Option<FlashCounts>, ObserveError> {
+        let read = |path: &PathBuf| {
+            FlashCounts::read(path)
+                .map_err(|reason| KernelError::Read { path: path.clone(), reason }.into())
+        };
+        self.flash.as_ref().map(read).transpose()
     }
 
     /// Names and inodes of the files that are in the place now. A file that vanishes meanwhile is

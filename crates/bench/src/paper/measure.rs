@@ -15,7 +15,7 @@ use crate::guest::{GuestError, GuestFs};
 use crate::kv::{self, KvError};
 use crate::mode::{Mode, ModeError};
 use crate::observe::{Class, Source};
-use crate::place::FsKind;
+use crate::place::{FsKind, Storage};
 use crate::report::{Figures, FloorFigures, Report};
 use crate::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Progress, Rounds, RunError, Workers};
 use crate::transactions::{self, Spread, Transactions, Writes};
@@ -181,10 +181,18 @@ impl PaperPlan {
     pub(super) fn place_of(&self, experiment: &Experiment) -> Result<PlaceChoice, String> {
         match (experiment.on, &self.place) {
             (On::Asked, place) => Ok(place.clone()),
-            (On::FastCommit, PlaceChoice::Scratch { size_bytes, .. }) => {
-                Ok(PlaceChoice::Scratch { fs: FsKind::Ext4FastCommit, size_bytes: *size_bytes })
+            (On::FastCommit, PlaceChoice::Scratch { size_bytes, storage, .. }) => {
+                Ok(PlaceChoice::Scratch {
+                    fs: FsKind::Ext4FastCommit,
+                    size_bytes: *size_bytes,
+                    storage: storage.clone(),
+                })
             }
-            (On::Emmc, PlaceChoice::Scratch { .. }) => Err(NO_DEVICE.to_owned()),
+            (On::Emmc, PlaceChoice::Scratch { size_bytes, .. }) => Ok(PlaceChoice::Scratch {
+                fs: FsKind::Ext4,
+                size_bytes: *size_bytes,
+                storage: Storage::emmc(&self.program),
+            }),
             (On::FastCommit | On::Emmc, _) => Err(NO_DEVICE.to_owned()),
         }
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::judge::{Judged, Verdict};
 use super::measure::{Measured, PaperPlan};
 use super::pattern::{LEGEND, PatternSheetFound};
-use super::{Across, Cell, Claim, Column, Ours, Row, Sheet, Unmeasured};
+use super::{Across, Cell, Claim, Ours, Row, Sheet, Unmeasured};
 use crate::report::{MEANING, significant};
 
 const MISSING: &str = "–";

@@ -49,6 +49,12 @@ pub enum PlaceError {
         DIR", dir.display())]
     Directory { dir: PathBuf, reason: io::Error },
 
+    #[error(
+        "--device {preset}: the emulated device cannot be made: {message}; leave --device out for a \
+            loop device on a file"
+    )]
+    Flash { preset: &'static str, message: String },
+
     #[error("oneflush mount, for modes that are mounted: {message}")]
     OneflushMount { message: String },
 

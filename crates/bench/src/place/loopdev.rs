@@ -161,13 +161,7 @@ fn configure(device: &File, backing: &File) -> io::Result<()> {
 /// A file without a name, of `size_bytes`, filled with zeros so that the file system below does not
 /// allocate (and journal) during the run.
 pub(super) fn backing_file(size_bytes: u64) -> Result<File, PlaceError> {
-    let temp = std::env::temp_dir();
-    // A tmpfs has no storage to measure; /var/tmp is the one that survives a reboot, so it has.
-    let dir = if is_tmpfs(&temp) && !is_tmpfs(Path::new("/var/tmp")) {
-        PathBuf::from("/var/tmp")
-    } else {
-        temp
-    };
+    let dir = folder();
     let failed = |reason| PlaceError::Backing { dir: dir.clone(), size_bytes, reason };
     let free = rustix::fs::statvfs(&dir).map_err(|errno| failed(errno.into()))?;
     if free.f_bavail.saturating_mul(free.f_frsize) < size_bytes {
@@ -178,6 +172,21 @@ pub(super) fn backing_file(size_bytes: u64) -> Result<File, PlaceError> {
     file.set_len(size_bytes).map_err(failed)?;
     fill(&file, size_bytes).map_err(failed)?;
     Ok(file)
+}
+
+/// A tmpfs has no storage to measure; /var/tmp is the one that survives a reboot, so it has.
+fn folder() -> PathBuf {
+    let temp = std::env::temp_dir();
+    if is_tmpfs(&temp) && !is_tmpfs(Path::new("/var/tmp")) {
+        PathBuf::from("/var/tmp")
+    } else {
+        temp
+    }
+}
+
+/// Sparse, for an image whose speed does not matter.
+pub(super) fn nameless_file() -> io::Result<File> {
+    tempfile::tempfile_in(folder())
 }
 
 fn is_tmpfs(dir: &Path) -> bool {

@@ -10,11 +10,13 @@
 //! The kernel does not drop an empty directory to mount on, or the subdirectory of a run with
 //! `--dir`. `Drop` removes these or, if the process is killed, a [`Guard`].
 //!
-//! `Place` is taken away in this order: unmount, (the loop device clears itself), directory.
+//! `Place` is taken away in this order: unmount, (the loop device clears itself), the emulated flash
+//! device if there is one, directory.
 //!
 //! A directory of a place may be mounted by `oneflush mount` meanwhile ([`Mounted`]).
 
 mod error;
+pub mod flash;
 mod loopdev;
 mod mkfs;
 mod mounted;
@@ -31,6 +33,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
 
 pub use error::PlaceError;
+pub use flash::{FlashCounts, FlashDevice, FlashKind, Storage};
 pub use loopdev::LoopDevice;
 pub use mounted::Mounted;
 
@@ -118,6 +121,8 @@ pub struct Place {
     is_alone: bool,
     description: String,
     mounted: bool,
+    /// Below the loop device.
+    flash: Option<FlashDevice>,
     /// `None`: the place is taken away.
     guard: Option<Guard>,
 }
@@ -129,18 +134,35 @@ impl Place {
     /// Call [`enter_private_namespace`] first, while the process has one thread. Threads that run
     /// before that call do not see the place.
     pub fn scratch(fs: FsKind, size_bytes: u64) -> Result<Place, PlaceError> {
+        Place::scratch_on(&Storage::File, fs, size_bytes)
+    }
+
+    /// The same on an emulated flash device.
+    pub fn scratch_on(storage: &Storage, fs: FsKind, size_bytes: u64) -> Result<Place, PlaceError> {
         if !rustix::process::geteuid().is_root() {
             return Err(PlaceError::NotRoot { fs });
         }
         mkfs::check(fs, size_bytes)?;
         enter_private_namespace()?;
-        let backing = loopdev::backing_file(size_bytes)?;
+        // It is taken away behind the file system, also on an early return.
+        let (flash, backing) = match storage {
+            Storage::File => (None, loopdev::backing_file(size_bytes)?),
+            Storage::Flash { kind, program } => {
+                let flash = FlashDevice::begin(*kind, program, size_bytes)?;
+                let disk = flash.open().map_err(|error| PlaceError::Flash {
+                    preset: kind.preset.name,
+                    message: error.to_string(),
+                })?;
+                (Some(flash), disk)
+            }
+        };
         let device = LoopDevice::attach(backing)?;
         mkfs::run(fs, device.path())?;
 
         // From here on `place` cleans up, also on an early return.
         let mut place = Place::fresh(&std::env::temp_dir())?;
         place.is_alone = true;
+        place.flash = flash;
         // btrfs discards by default, and each discard punches a hole into the backing file.
         let options = (fs == FsKind::Btrfs).then_some(c"nodiscard");
         mount(device.path(), &place.path, fs.kernel_name(), MountFlags::empty(), options).map_err(
@@ -151,8 +173,12 @@ impl Place {
             },
         )?;
         place.mounted = true;
+        let below = match storage {
+            Storage::File => "loop device".to_owned(),
+            Storage::Flash { kind, .. } => format!("emulated flash device ({kind})"),
+        };
         place.description = format!(
-            "{fs} on a {} loop device, {}",
+            "{fs} on a {} {below}, {}",
             size_text(size_bytes),
             if device.direct_io() {
                 "direct I/O"
@@ -205,6 +231,7 @@ impl Place {
             is_alone: false,
             description: String::new(),
             mounted: false,
+            flash: None,
             guard: Some(guard),
         })
     }
@@ -229,6 +256,11 @@ impl Place {
     /// The device, if it is our own.
     pub fn device(&self) -> Option<&Device> {
         self.device.as_ref()
+    }
+
+    /// The emulated flash device below it.
+    pub fn flash(&self) -> Option<&FlashDevice> {
+        self.flash.as_ref()
     }
 
     /// Whether all that reaches the disk is this run's.
@@ -258,6 +290,9 @@ impl Place {
                     path: self.path.clone(),
                     reason: errno.into(),
                 });
+        }
+        if let Some(mut flash) = self.flash.take() {
+            result = result.and(flash.take_away());
         }
         // A file system that is still mounted is never descended into. An error there is better
         // than surprises.

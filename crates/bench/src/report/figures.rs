@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::observe::{Class, ClassCounts, Source, WriteShape};
+use crate::place::FlashCounts;
 use crate::run::SliceResult;
 use crate::run::companion::CompanionResult;
 use crate::run::latency::Latencies;
@@ -30,6 +31,9 @@ pub struct Figures {
     /// Sectors in bursts longer than 128 sectors, as a part of all.
     #[serde(default)]
     pub sequential_ratio: Option<f64>,
+    /// Of an emulated flash device.
+    #[serde(default)]
+    pub flash: Option<FlashFigures>,
     /// What SQLite asked our VFS for. None where SQLite works alone.
     #[serde(default)]
     pub calls_per_transaction: Option<CallFigures>,
@@ -42,6 +46,19 @@ pub struct Figures {
     pub phases: Vec<PhaseFigures>,
     /// Of the connection beside the measured ones.
     pub beside: Option<CompanionFigures>,
+}
+
+/// What an emulated flash device did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FlashFigures {
+    pub programmed_bytes_per_transaction: f64,
+    /// Programmed bytes for each that the host wrote.
+    pub write_amplification: f64,
+    pub erases_per_1000_transactions: f64,
+    /// Of the emulated device, at one transaction a second.
+    pub life_days: f64,
+    /// Answers that came later than the device would have given them, as a part of all.
+    pub late_ratio: f64,
 }
 
 /// Calls of SQLite to files, without those to temporary files and folders.
@@ -141,6 +158,33 @@ impl PhaseFigures {
     }
 }
 
+impl FlashFigures {
+    fn of(flash: &FlashCounts, transactions: f64) -> FlashFigures {
+        const SECONDS_PER_DAY: f64 = 86_400.0;
+        let programmed = flash.programmed_bytes as f64;
+        let each = programmed / transactions;
+        FlashFigures {
+            programmed_bytes_per_transaction: each,
+            write_amplification: programmed / flash.host_bytes.max(1) as f64,
+            erases_per_1000_transactions: flash.erases as f64 * 1000.0 / transactions,
+            life_days: flash.life_bytes as f64 / (each * SECONDS_PER_DAY).max(1.0),
+            late_ratio: flash.late_answers as f64 / flash.answers.max(1) as f64,
+        }
+    }
+
+    fn median(rounds: &[Figures]) -> Option<FlashFigures> {
+        let all = rounds.iter().filter_map(|round| round.flash.as_ref());
+        let of = |pick: fn(&FlashFigures) -> f64| median(all.clone().map(pick).collect());
+        all.clone().next().map(|_| FlashFigures {
+            programmed_bytes_per_transaction: of(|one| one.programmed_bytes_per_transaction),
+            write_amplification: of(|one| one.write_amplification),
+            erases_per_1000_transactions: of(|one| one.erases_per_1000_transactions),
+            life_days: of(|one| one.life_days),
+            late_ratio: of(|one| one.late_ratio),
+        })
+    }
+}
+
 impl CallFigures {
     fn median(rounds: &[Figures]) -> Option<CallFigures> {
         let all = rounds.iter().filter_map(|round| round.calls_per_transaction.as_ref());
@@ -211,6 +255,9 @@ impl Figures {
             writes_per_transaction_by_class: by_class(|counts| counts.writes),
             request_sectors_mean: shape.and_then(WriteShape::request_sectors_mean),
             sequential_ratio: shape.and_then(WriteShape::sequential_ratio),
+            flash: counts
+                .and_then(|counts| counts.flash.as_ref())
+                .map(|flash| FlashFigures::of(flash, transactions)),
             calls_per_transaction: slice.calls.as_ref().map(|calls| CallFigures {
                 writes: per_transaction(calls.writes),
                 syncs: per_transaction(calls.flushes),
@@ -259,6 +306,7 @@ impl Figures {
             }),
             request_sectors_mean: of_option(&|round| round.request_sectors_mean),
             sequential_ratio: of_option(&|round| round.sequential_ratio),
+            flash: FlashFigures::median(rounds),
             calls_per_transaction: CallFigures::median(rounds),
             trace_events_lost: rounds.iter().map(|round| round.trace_events_lost).sum(),
             unattributed_ratio: of(&|round| round.unattributed_ratio),

@@ -24,7 +24,7 @@ use std::path::Path;
 
 pub use control::{Spread, ToControl};
 pub(crate) use figures::median;
-pub use figures::{CompanionFigures, Figures, LatencyFigures, PhaseFigures};
+pub use figures::{CompanionFigures, Figures, FlashFigures, LatencyFigures, PhaseFigures};
 pub(crate) use format::significant;
 pub use guests::MEANING;
 pub use json::SavedError;

@@ -30,6 +30,7 @@ pub fn round(rate: f64, latency_ns: LatencyFigures) -> Figures {
         writes_per_transaction_by_class: BTreeMap::new(),
         request_sectors_mean: None,
         sequential_ratio: None,
+        flash: None,
         calls_per_transaction: None,
         trace_events_lost: 0,
         unattributed_ratio: 0.0,

@@ -1,7 +1,7 @@
 //! The report for a terminal of 80 columns.
 
 use super::format::{kilobytes, millis, option, significant};
-use super::{ModeReport, Report, special};
+use super::{FlashFigures, ModeReport, Report, special};
 use crate::observe::{Class, Source};
 use crate::workload::Unit;
 
@@ -88,6 +88,13 @@ pub fn all(report: &Report) -> Vec<Titled> {
         tables.push(titled(title, special::phases(report)));
     }
     tables.push(titled("", bytes(report)));
+    if report.modes.iter().any(|mode| mode.median.flash.is_some()) {
+        let title = format!(
+            "The emulated flash for a {}; days of its life at one a second:",
+            report.unit.singular()
+        );
+        tables.push(titled(&title, flash(report)));
+    }
     tables
 }
 
@@ -154,6 +161,24 @@ fn bytes(report: &Report) -> Table {
     if report.unit.is_to_last() {
         head.push("p50/floor");
     }
+    Table { head, rows: report.modes.iter().map(row).collect() }
+}
+
+/// What the flash below did.
+fn flash(report: &Report) -> Table {
+    let row = |mode: &ModeReport| {
+        let flash = mode.median.flash.as_ref();
+        let number = |of: &dyn Fn(&FlashFigures) -> f64| option(flash.map(of), significant);
+        vec![
+            report.label(mode),
+            number(&|flash| flash.programmed_bytes_per_transaction / 1024.0),
+            number(&|flash| flash.write_amplification),
+            number(&|flash| flash.erases_per_1000_transactions),
+            number(&|flash| flash.life_days),
+            number(&|flash| flash.late_ratio * 100.0),
+        ]
+    };
+    let head = vec!["mode", "KB programmed", "amplified", "erases/1000", "days", "late %"];
     Table { head, rows: report.modes.iter().map(row).collect() }
 }
 

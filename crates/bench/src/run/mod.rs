@@ -42,7 +42,7 @@ use crate::floor::{self, Floor};
 use crate::interrupt;
 use crate::mode::Mode;
 use crate::observe::Observer;
-use crate::place::{FsKind, Mounted, Place, PlaceError, enter_private_namespace};
+use crate::place::{FsKind, Mounted, Place, PlaceError, Storage, enter_private_namespace};
 use crate::workload::Workload;
 
 /// The usual number for [`Plan::floor_writes`]: a twentieth of a second on a device that flushes in
@@ -95,6 +95,7 @@ pub enum PlaceChoice {
     Scratch {
         fs: FsKind,
         size_bytes: u64,
+        storage: Storage,
     },
     Directory(PathBuf),
     /// Nothing else uses its disk.
@@ -106,7 +107,7 @@ impl PlaceChoice {
     /// What nobody chose: a scratch ext4 for root, who can make one.
     pub fn for_this_user(size_bytes: u64) -> PlaceChoice {
         if is_root() {
-            PlaceChoice::Scratch { fs: FsKind::Ext4, size_bytes }
+            PlaceChoice::Scratch { fs: FsKind::Ext4, size_bytes, storage: Storage::File }
         } else {
             PlaceChoice::Temporary
         }
@@ -114,7 +115,9 @@ impl PlaceChoice {
 
     pub fn make(&self) -> Result<Place, PlaceError> {
         match self {
-            PlaceChoice::Scratch { fs, size_bytes } => Place::scratch(*fs, *size_bytes),
+            PlaceChoice::Scratch { fs, size_bytes, storage } => {
+                Place::scratch_on(storage, *fs, *size_bytes)
+            }
             PlaceChoice::Directory(dir) => Place::directory(dir),
             PlaceChoice::Alone(dir) => Place::alone(dir),
             PlaceChoice::Temporary => Place::temporary(),

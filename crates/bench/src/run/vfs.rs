@@ -133,6 +133,7 @@ impl Io {
             source: Source::Vfs,
             unattributed_bytes: 0,
             shape: None,
+            flash: None,
         }
     }
 }

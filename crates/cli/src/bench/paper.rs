@@ -26,7 +26,7 @@ pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
     });
     let plan = PaperPlan {
         paper,
-        place: place_of_size(options, paper.size_gib),
+        place: place_of_size(options, paper.size_gib)?,
         rounds: options.rounds.unwrap_or(ROUNDS),
         operations: options.txns,
         program: std::env::current_exe().map_err(Failure::failed)?,

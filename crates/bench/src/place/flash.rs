@@ -1,0 +1,345 @@
+//! An emulated flash device below a scratch file system (`oneflush-flash`).
+//!
+//! ```text
+//! file system ─▶ loop device ─▶ FUSE file "disk" ─▶ process `oneflush __flash` ─▶ image without a name
+//! ```
+//!
+//! The device is served by a process of its own. If it were this process, a thread that waits for
+//! the device could keep the one that serves it from ending.
+//!
+//! That process ends when the device is unmounted. It ends, too, when this process does, however
+//! that ends: its standard input is a pipe from here. Then the kernel drops the whole chain.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use oneflush_flash::serve::{Options, Precondition};
+use oneflush_flash::{Geometry, Preset};
+use oneflush_trace::kernel::Guard;
+use rustix::mount::{UnmountFlags, unmount};
+use serde::{Deserialize, Serialize};
+
+use super::{PlaceError, fresh_directory, loopdev};
+
+/// What is below a scratch file system.
+#[derive(Clone, Debug)]
+pub enum Storage {
+    /// A loop device on a file.
+    File,
+    /// The same on an emulated flash device. `program` is the program `oneflush`, which serves it.
+    Flash { kind: FlashKind, program: PathBuf },
+}
+
+/// A preset, and whether the device was in use before.
+#[derive(Clone, Copy, Debug)]
+pub struct FlashKind {
+    pub preset: &'static Preset,
+    /// Nothing was ever written to it. Else it is nearly full, and was overwritten at random.
+    pub is_new: bool,
+}
+
+/// Of a device that is in use: so much of it is full, and was overwritten so often at random. So it
+/// collects garbage from the first write on.
+const IN_USE: Precondition = Precondition { share: 0.9, overwrites: 1.0 };
+
+impl FlashKind {
+    const NEW: &str = ":new";
+
+    /// Erase blocks of a small device are as large as of a large one, so it needs many.
+    pub fn gib_least(self) -> u64 {
+        if self.preset.name == "nvme" { 8 } else { 1 }
+    }
+
+    pub fn names() -> String {
+        let names = Preset::ALL.map(|preset| preset.name);
+        format!("{}, each also with {} behind it", names.join(", "), FlashKind::NEW)
+    }
+}
+
+impl FromStr for FlashKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<FlashKind, String> {
+        let (name, is_new) = match word.strip_suffix(FlashKind::NEW) {
+            Some(name) => (name, true),
+            None => (word, false),
+        };
+        let preset = Preset::named(name);
+        let preset = preset.ok_or_else(|| format!("it is one of: {}", FlashKind::names()))?;
+        Ok(FlashKind { preset, is_new })
+    }
+}
+
+impl fmt::Display for FlashKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.preset.name, if self.is_new { FlashKind::NEW } else { "" })
+    }
+}
+
+impl Storage {
+    /// For the papers' phones.
+    pub fn emmc(program: &Path) -> Storage {
+        let kind = FlashKind { preset: Preset::ALL[0], is_new: false };
+        Storage::Flash { kind, program: program.to_owned() }
+    }
+}
+
+/// Until the device can be opened, which takes as long as it is filled.
+const READY_MAX: Duration = Duration::from_secs(60);
+/// Until the kernel has given the loop device up.
+const FREE_MAX: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(5);
+
+#[derive(Debug)]
+pub struct FlashDevice {
+    mountpoint: PathBuf,
+    server: Child,
+    /// None: it is taken away.
+    guard: Option<Guard>,
+}
+
+/// What the device did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlashCounts {
+    /// That the host wrote.
+    pub host_bytes: u64,
+    /// That were programmed for it: also padding, garbage collection and the map.
+    pub programmed_bytes: u64,
+    pub collection_bytes: u64,
+    pub padding_bytes: u64,
+    pub erases: u64,
+    pub answers: u64,
+    /// Answers that came more than 20 µs later than the device would have given them.
+    pub late_answers: u64,
+    /// Programmed bytes that the whole array takes in its life.
+    pub life_bytes: u64,
+}
+
+impl FlashCounts {
+    pub fn since(&self, before: &FlashCounts) -> FlashCounts {
+        FlashCounts {
+            host_bytes: self.host_bytes.saturating_sub(before.host_bytes),
+            programmed_bytes: self.programmed_bytes.saturating_sub(before.programmed_bytes),
+            collection_bytes: self.collection_bytes.saturating_sub(before.collection_bytes),
+            padding_bytes: self.padding_bytes.saturating_sub(before.padding_bytes),
+            erases: self.erases.saturating_sub(before.erases),
+            answers: self.answers.saturating_sub(before.answers),
+            late_answers: self.late_answers.saturating_sub(before.late_answers),
+            life_bytes: self.life_bytes,
+        }
+    }
+
+    /// Reads the file "counters" of a device.
+    pub fn read(counters: &Path) -> io::Result<FlashCounts> {
+        let report: ServerReport = serde_json::from_slice(&fs::read(counters)?)?;
+        let counters = report.counters;
+        let programmed = counters.programmed;
+        Ok(FlashCounts {
+            host_bytes: counters.host.write_bytes,
+            programmed_bytes: programmed.host_bytes
+                + programmed.trim_bytes
+                + programmed.padding_bytes
+                + programmed.collection_bytes
+                + programmed.map_bytes,
+            collection_bytes: programmed.collection_bytes,
+            padding_bytes: programmed.padding_bytes,
+            erases: counters.erases + counters.map_erases,
+            answers: report.late.answers,
+            late_answers: report.late.late,
+            life_bytes: report.physical_bytes * u64::from(report.options.model.endurance_cycles),
+        })
+    }
+}
+
+/// What is wanted of the file "counters".
+#[derive(Deserialize)]
+struct ServerReport {
+    options: ServerOptions,
+    physical_bytes: u64,
+    counters: ServerCounters,
+    late: ServerLate,
+}
+
+#[derive(Deserialize)]
+struct ServerOptions {
+    model: ServerModel,
+}
+
+#[derive(Deserialize)]
+struct ServerModel {
+    endurance_cycles: u32,
+}
+
+#[derive(Deserialize)]
+struct ServerCounters {
+    host: ServerHost,
+    programmed: ServerProgrammed,
+    erases: u64,
+    map_erases: u64,
+}
+
+#[derive(Deserialize)]
+struct ServerHost {
+    write_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct ServerProgrammed {
+    host_bytes: u64,
+    trim_bytes: u64,
+    padding_bytes: u64,
+    collection_bytes: u64,
+    map_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct ServerLate {
+    answers: u64,
+    late: u64,
+}
+
+impl FlashDevice {
+    pub(super) fn begin(
+        kind: FlashKind,
+        program: &Path,
+        size_bytes: u64,
+    ) -> Result<FlashDevice, PlaceError> {
+        let preset = kind.preset;
+        let failed = |message: String| PlaceError::Flash { preset: preset.name, message };
+        Geometry::new(preset.model().shape, size_bytes)
+            .map_err(|error| failed(format!("--size {size_bytes}: {error}")))?;
+        if !Path::new("/dev/fuse").exists() {
+            return Err(failed("/dev/fuse is missing; modprobe fuse".to_owned()));
+        }
+        let image = loopdev::nameless_file().map_err(|error| failed(error.to_string()))?;
+        let (mountpoint, guard) = fresh_directory(&std::env::temp_dir())?;
+        // The number means this process's descriptor, which is open until the device is there.
+        let image_path = format!("/proc/{}/fd/{}", std::process::id(), image.as_raw_fd());
+        let mut command = Command::new(program);
+        command.arg("__flash").arg(&mountpoint).arg(kind.to_string());
+        command.args([size_bytes.to_string(), image_path]);
+        // Ctrl-C is for this process alone.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
+        let server = command.stderr(Stdio::piped()).spawn();
+        let server = server.map_err(|error| failed(error.to_string()))?;
+        // From here on it is taken away, also on an early return.
+        let mut device = FlashDevice { mountpoint, server, guard: Some(guard) };
+        device.wait_ready().map_err(failed)?;
+        Ok(device)
+    }
+
+    fn wait_ready(&mut self) -> Result<(), String> {
+        let begin = Instant::now();
+        while !self.disk().exists() {
+            if let Ok(Some(status)) = self.server.try_wait() {
+                let mut said = String::new();
+                if let Some(mut stderr) = self.server.stderr.take() {
+                    let _ = stderr.read_to_string(&mut said);
+                }
+                let said = said.trim().replace('\n', "; ");
+                return Err(if said.is_empty() { status.to_string() } else { said });
+            }
+            if begin.elapsed() > READY_MAX {
+                return Err(format!("it is not there after {} s", READY_MAX.as_secs()));
+            }
+            thread::sleep(LOOK);
+        }
+        // What it says later must not fill the pipe.
+        if let Some(stderr) = self.server.stderr.take() {
+            thread::spawn(move || {
+                for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                    eprintln!("{line}");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.mountpoint.join("disk")
+    }
+
+    /// For a loop device.
+    pub(super) fn open(&self) -> io::Result<File> {
+        File::options().read(true).write(true).open(self.disk())
+    }
+
+    /// The file that has the device's counters.
+    pub fn counters(&self) -> PathBuf {
+        self.mountpoint.join("counters")
+    }
+
+    /// The file system on it is unmounted. Says if something stays behind.
+    pub(super) fn take_away(&mut self) -> Result<(), PlaceError> {
+        let Some(guard) = self.guard.take() else { return Ok(()) };
+        let begin = Instant::now();
+        // The loop device lets go a moment after its last user.
+        let unmounted = loop {
+            match unmount(&self.mountpoint, UnmountFlags::empty()) {
+                Err(rustix::io::Errno::BUSY) if begin.elapsed() < FREE_MAX => thread::sleep(LOOK),
+                other => break other,
+            }
+        };
+        let mut result = Ok(());
+        if let Err(errno) = unmounted
+            && self.disk().exists()
+        {
+            let path = self.mountpoint.clone();
+            result = Err(PlaceError::TakeAway { path, reason: errno.into() });
+            let _ = unmount(&self.mountpoint, UnmountFlags::DETACH);
+        }
+        // The end of its standard input ends it, wherever it is.
+        drop(self.server.stdin.take());
+        let _ = self.server.wait();
+        if let Err(reason) = fs::remove_dir(&self.mountpoint) {
+            let path = self.mountpoint.clone();
+            result = result.and(Err(PlaceError::TakeAway { path, reason }));
+        }
+        guard.dismiss();
+        result
+    }
+}
+
+impl Drop for FlashDevice {
+    fn drop(&mut self) {
+        // Nobody is left to tell.
+        let _ = self.take_away();
+    }
+}
+
+/// All presets, each number with its source.
+pub fn describe() -> String {
+    let mut text = String::from(
+        "Emulated flash devices. They are models and no products. Behind each number is its source.\n",
+    );
+    for preset in Preset::ALL {
+        text.push_str(&format!("\n{}: {}\n", preset.name, preset.describes));
+        for fact in preset.facts() {
+            text.push_str(&format!("  {:<17} {:>8}  {}\n", fact.name, fact.value, fact.source));
+        }
+    }
+    text
+}
+
+/// `oneflush __flash MOUNTPOINT KIND BYTES IMAGE`: serves the device until it is unmounted, or
+/// until nobody holds the other end of its standard input.
+pub fn serve(mountpoint: &Path, kind: FlashKind, bytes: u64, image: &Path) -> Result<(), String> {
+    let image = File::options().read(true).write(true).open(image);
+    let image = image.map_err(|error| format!("the image: {error}"))?;
+    thread::spawn(|| {
+        let mut byte = [0];
+        while matches!(io::stdin().read(&mut byte), Ok(count) if count > 0) {}
+        std::process::exit(1);
+    });
+    let mut options = Options::of(kind.preset, bytes);
+    options.precondition = (!kind.is_new).then_some(IN_USE);
+    oneflush_flash::serve::serve(mountpoint, options, image).map_err(|error| error.to_string())
+}
