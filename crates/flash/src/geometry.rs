@@ -12,8 +12,8 @@
 //!           p4      p5      p6      p7     …
 //! ```
 //!
-//! The spare share counts what garbage collection can win. The two open blocks and the reserve come
-//! on top. In a device of full size they are nothing beside it; in a small one they would be all of
+//! The spare share counts what garbage collection can win. The open blocks, the reserve and what it
+//! works ahead come on top. In a device of full size they are nothing beside it; in a small one they would be all of
 //! it, and the write amplification another one.
 
 use serde::Serialize;
@@ -24,6 +24,12 @@ pub const RESERVE_BLOCKS: u32 = 2;
 
 /// One for the host, one for garbage collection.
 pub const OPEN_BLOCKS: u32 = 2;
+
+/// By so much garbage collection works ahead, so that the host need not wait for a whole victim.
+pub const AHEAD_BLOCKS: u32 = 1;
+
+/// Blocks that garbage collection cannot win.
+const EXTRA_BLOCKS: u32 = RESERVE_BLOCKS + OPEN_BLOCKS + AHEAD_BLOCKS;
 
 /// A number of a mapping unit as the host counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,7 +114,7 @@ impl Geometry {
         let wanted = (logical_units as f64 * (1.0 + shape.spare_share)).ceil() as u64;
         // With one spare block at least there is always one that is worth to be cleaned.
         let data_blocks = wanted.div_ceil(block_units).max(logical_units.div_ceil(block_units) + 1);
-        let blocks = data_blocks + u64::from(RESERVE_BLOCKS + OPEN_BLOCKS);
+        let blocks = data_blocks + u64::from(EXTRA_BLOCKS);
         if blocks * block_units > 1 << 30 {
             return Err(too_large);
         }
@@ -140,7 +146,7 @@ impl Geometry {
     }
     /// Physical to logical, without the open blocks and the reserve: α in the formulas.
     pub fn alpha(&self) -> f64 {
-        let data_blocks = self.blocks - RESERVE_BLOCKS - OPEN_BLOCKS;
+        let data_blocks = self.blocks - EXTRA_BLOCKS;
         f64::from(data_blocks * self.block_units()) / f64::from(self.logical_units)
     }
 
@@ -183,7 +189,7 @@ mod tests {
     fn spare_blocks_are_those_that_garbage_collection_can_win() {
         let geometry = Geometry::new(shape(), 64 * 16 * 4096).expect("a valid shape");
         assert_eq!(geometry.block_units(), 16);
-        assert_eq!(geometry.blocks, 80 + RESERVE_BLOCKS + OPEN_BLOCKS);
+        assert_eq!(geometry.blocks, 80 + EXTRA_BLOCKS);
         assert!((geometry.alpha() - 1.25).abs() < 1e-9);
     }
 

@@ -182,7 +182,15 @@ impl Bench {
     }
 
     fn check(&mut self) -> Result<(), String> {
-        if self.checks { self.device().ftl.check() } else { Ok(()) }
+        if !self.checks {
+            return Ok(());
+        }
+        let device = self.device();
+        let held = device.cache.len() + device.leaving_units;
+        if held > device.cache_units {
+            return Err(format!("D2: {held} units in a cache of {}", device.cache_units));
+        }
+        device.ftl.check()
     }
 
     fn read(&mut self, unit: u64) -> Result<Value, String> {

@@ -1,8 +1,9 @@
 //! Garbage collection: valid units of a victim are copied, then the victim is erased.
 //!
 //! The host may take a free block when `RESERVE_BLOCKS` are left after it. It waits for that if it
-//! must. So that it need not wait for whole blocks at once, garbage collection works ahead: after
-//! each page of the host it copies as much as this page will have cost. With `v` of `n` units
+//! must. So that it need not wait for whole blocks at once, garbage collection works ahead. When
+//! fewer erased pages are left than `AHEAD_BLOCKS` have on top of what is needed, it copies after
+//! each page of the host as much as this page will have cost. With `v` of `n` units
 //! valid,
 //! `v` copies win room for `n − v` units. A page of the host thus owes `v ÷ (n − v)` pages.
 //!
@@ -10,7 +11,7 @@
 //! that, nearly full victims would be copied for padding, and nothing be won.
 
 use super::{Entry, Ftl, FtlError, Op, Reason, Stream, Use};
-use crate::geometry::{Block, Physical, RESERVE_BLOCKS};
+use crate::geometry::{AHEAD_BLOCKS, Block, OPEN_BLOCKS, Physical, RESERVE_BLOCKS};
 use crate::nand::{Cell, Kind, Nand};
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +35,7 @@ impl<N: Nand> Ftl<N> {
 
     /// What the page that was just written owes.
     pub(super) fn pay_page(&mut self) -> Result<(), FtlError> {
-        if self.free_blocks > RESERVE_BLOCKS {
+        if self.has_enough() {
             self.debt = 0;
             return Ok(());
         }
@@ -43,7 +44,7 @@ impl<N: Nand> Ftl<N> {
         self.victim = Some(victim);
         self.debt += u64::from(victim.valid_units);
         // A block without valid units costs nothing but its erase.
-        while self.free_blocks <= RESERVE_BLOCKS && (self.debt >= won || victim.valid_units == 0) {
+        while !self.has_enough() && (self.debt >= won || victim.valid_units == 0) {
             self.debt = self.debt.saturating_sub(won);
             self.collect_page()?;
             if self.victim.is_none() {
@@ -51,6 +52,17 @@ impl<N: Nand> Ftl<N> {
             }
         }
         Ok(())
+    }
+
+    /// Counted are erased pages, in free blocks and in open ones. When the host's block is full, one
+    /// free block must be there beyond the reserve; up to another one is in the block for copies. A
+    /// victim gives its pages back only at its end, hence those that are ahead.
+    fn has_enough(&self) -> bool {
+        let block_pages = self.geometry.block_pages();
+        let open = [self.host, self.collection].into_iter().flatten();
+        let in_open: u32 = open.map(|open| block_pages - open.next_page).sum();
+        let enough_blocks = RESERVE_BLOCKS + OPEN_BLOCKS + AHEAD_BLOCKS;
+        self.free_blocks * block_pages + in_open >= enough_blocks * block_pages
     }
 
     /// Greedy: fewest valid units, then lowest number. A block that is all valid wins nothing.

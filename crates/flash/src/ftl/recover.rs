@@ -1,4 +1,4 @@
-//! The table, built again from the array after a loss of power.
+//! The table, built again from the array after a loss of power. Nothing is written for that.
 //!
 //! Each readable unit is asked for its out-of-band data; the largest sequence number wins (F2). Of
 //! two copies with the same number, which garbage collection leaves, the first one does: they are
