@@ -122,7 +122,7 @@ macro_rules! of_table {
     };
 }
 
-const SHEETS: [Sheet; 21] = [
+const SHEETS: [Sheet; 23] = [
     of_table!("300 inserts", PerSecond, "TPS", "insert", TRUNCATE, INSERT_ROWS),
     of_table!("300 inserts, emulated eMMC", PerSecond, "TPS", "emmc-insert", TRUNCATE, INSERT_ROWS),
     of_table!(
@@ -176,6 +176,34 @@ const SHEETS: [Sheet; 21] = [
     ),
     of_table!("Gmail", MegabytesPerSecond, "MB/s", "gmail", FILES, GMAIL_ROWS),
     of_table!("Chrome", MegabytesPerSecond, "MB/s", "chrome", FILES, CHROME_ROWS),
+    Sheet {
+        source: "Emulated eMMC, inserts",
+        title: "what the flash did for an insert: KB programmed, write amplification, days of life",
+        theirs: &[],
+        columns: &[
+            column("KB", "emmc-insert", Figure::Kilobytes),
+            column("programmed", "emmc-insert", Figure::ProgrammedKilobytes),
+            column("amplified", "emmc-insert", Figure::WriteAmplification),
+            column("erases/1000", "emmc-insert", Figure::Erases),
+            column("days", "emmc-insert", Figure::LifeDays),
+        ],
+        control: TRUNCATE,
+        rows: &SQL_ROWS,
+    },
+    Sheet {
+        source: "Emulated eMMC, random write",
+        title: "the same for a write of 4 KiB with fsync",
+        theirs: &[],
+        columns: &[
+            column("KB", "emmc-random-write", Figure::Kilobytes),
+            column("programmed", "emmc-random-write", Figure::ProgrammedKilobytes),
+            column("amplified", "emmc-random-write", Figure::WriteAmplification),
+            column("erases/1000", "emmc-random-write", Figure::Erases),
+            column("days", "emmc-random-write", Figure::LifeDays),
+        ],
+        control: FILES,
+        rows: &FILE_ROWS,
+    },
     Sheet {
         source: "Table 5.2",
         title: "Calls of SQLite in an insert: writes, syncs and KB that are written",

@@ -5,6 +5,7 @@
 //! both is stock SQLite whose statements are prepared.
 
 mod claims;
+mod emmc;
 mod sql;
 mod stated;
 
@@ -22,7 +23,7 @@ pub const LSMVBT: Paper = Paper {
     experiments: &EXPERIMENTS,
     sheets: &SHEETS,
     patterns: &sql::PATTERNS,
-    claims: &[&claims::CLAIMS, &stated::STATED],
+    claims: &[&claims::CLAIMS, &stated::STATED, &emmc::CLAIMS],
     unmeasured: &stated::UNMEASURED,
     across: &[],
     notes: &NOTES,
@@ -91,7 +92,8 @@ const fn crash(name: &'static str, committed: u64, inserts: u64, until: Until) -
     experiment(name, "Fig. 10: recovery", of_rows(2000, Keys::Random, task), 10)
 }
 
-const EXPERIMENTS: [Experiment; 39] = [
+const EXPERIMENTS: [Experiment; 40] = [
+    emmc::INSERT,
     inserts("rising-2000", "Fig. 6(b): 2,000 rows", 2000, Keys::Sequential),
     inserts("rising-10000", "Fig. 6(b): 10,000 rows", 10_000, Keys::Sequential),
     inserts("rising-100000", "Fig. 6(b): 100,000 rows", 100_000, Keys::Sequential),
@@ -194,7 +196,8 @@ const BARS: [Row; 8] = [
     row("redistribution", &[], REDISTRIBUTION),
 ];
 
-const SHEETS: [Sheet; 20] = [
+const SHEETS: [Sheet; 21] = [
+    emmc::SHEET,
     Sheet {
         source: "Goal, Fig. 6(b) with rising keys",
         title: "Pages that an insert of 100 B writes, by rows in the table",

@@ -3,6 +3,7 @@
 //!
 //! Rows with F2FS run in a guest. There ext4 is measured once more, with the same kernel and disk.
 
+mod emmc;
 mod stated;
 
 use super::pattern::{PatternRow, PatternSheet};
@@ -18,7 +19,7 @@ pub const MAW: Paper = Paper {
     experiments: &EXPERIMENTS,
     sheets: &SHEETS,
     patterns: &PATTERNS,
-    claims: &[&CLAIMS, &stated::STATED],
+    claims: &[&CLAIMS, &stated::STATED, &emmc::CLAIMS],
     unmeasured: &stated::UNMEASURED,
     across: &[],
     notes: &NOTES,
@@ -70,7 +71,8 @@ const fn mobibench(name: &'static str, what: &'static str, operation: Operation)
     experiment(name, what, Work::Mobibench(operation), 10_000)
 }
 
-const EXPERIMENTS: [Experiment; 8] = [
+const EXPERIMENTS: [Experiment; 9] = [
+    emmc::INSERT,
     experiment("volume", "Tables I, III: inserts of 100 B", Work::Table(Operation::Insert), 1000),
     Experiment {
         how: How::Recorded,
@@ -108,7 +110,8 @@ const ATTACHED_ROWS: [Row; 4] = [
     row("log, PERSIST", &[], PERSIST_MAW),
 ];
 
-const SHEETS: [Sheet; 8] = [
+const SHEETS: [Sheet; 9] = [
+    emmc::SHEET,
     Sheet {
         source: "Table I",
         title: "Bytes of an insert of 100 B on ext4, in KB",

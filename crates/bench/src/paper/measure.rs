@@ -445,6 +445,10 @@ impl Measured {
                 format!("the recording of {word} does not show all commits")
             }
             Figure::Pages => format!("{word} does not say what it writes"),
+            Figure::ProgrammedKilobytes
+            | Figure::WriteAmplification
+            | Figure::Erases
+            | Figure::LifeDays => "it is not on an emulated flash device".to_owned(),
             Figure::WriteCalls | Figure::SyncCalls | Figure::CallKilobytes => {
                 format!("{word} has no VFS of ours that could count calls")
             }
@@ -508,6 +512,7 @@ impl MeasuredMode {
         let fs_journal = || of_class(Class::FsJournal);
         let kilobytes = |bytes: f64| bytes / 1024.0;
         let latency = &median.latency_ns;
+        let flash = median.flash.as_ref();
         let commits = self.commits.as_ref();
         match figure {
             Figure::PerSecond => Some(median.transactions_per_s),
@@ -534,6 +539,12 @@ impl MeasuredMode {
             }
             Figure::RequestSectors => median.request_sectors_mean,
             Figure::SequentialPercent => median.sequential_ratio.map(|ratio| ratio * 100.0),
+            Figure::ProgrammedKilobytes => {
+                flash.map(|flash| kilobytes(flash.programmed_bytes_per_transaction))
+            }
+            Figure::WriteAmplification => flash.map(|flash| flash.write_amplification),
+            Figure::Erases => flash.map(|flash| flash.erases_per_1000_transactions),
+            Figure::LifeDays => flash.map(|flash| flash.life_days),
             Figure::WalMegabytes => median.wal_bytes_at_end.map(|bytes| bytes as f64 / 1e6),
             Figure::CpuMicros => Some(median.cpu_us_per_transaction),
             Figure::Pages => self.pages_per_transaction,

@@ -251,6 +251,12 @@ pub enum Figure {
     OneRequestPercent,
     /// Percent of the commits that made the file system write its journal.
     FsJournalPercent,
+    /// Of an emulated flash device: what was programmed, and that for each byte which the host
+    /// wrote; erases of a thousand operations; its life at one operation a second.
+    ProgrammedKilobytes,
+    WriteAmplification,
+    Erases,
+    LifeDays,
     /// Of the WAL at the end of the run.
     WalMegabytes,
     /// Of the transactions that a recording or a trace has.
@@ -330,6 +336,7 @@ impl Figure {
             | Figure::FsKilobytes
             | Figure::DbKilobytes
             | Figure::CallKilobytes
+            | Figure::ProgrammedKilobytes
             | Figure::CommitKilobytes => " KB",
             Figure::Writes => " writes",
             Figure::Flushes => " flushes",
@@ -342,6 +349,9 @@ impl Figure {
             | Figure::TailMillis
             | Figure::LongestMillis
             | Figure::FloorLongestMillis => " ms",
+            Figure::WriteAmplification => " times",
+            Figure::Erases => " erases",
+            Figure::LifeDays => " days",
             Figure::MedianToFloor => " floors",
             Figure::CommitRequests => " requests",
             Figure::Each(quantity, _) => quantity.unit(),

@@ -1,6 +1,7 @@
 //! WALDIO: Eliminating the Filesystem Journaling in Resolving the Journaling of Journal Anomaly,
 //! USENIX ATC 2015. What its sections 5 and 6 measure.
 
+mod emmc;
 mod stated;
 
 use super::short::{self, cell, column, compared, rate, row};
@@ -16,7 +17,7 @@ pub const WALDIO: Paper = Paper {
     experiments: &EXPERIMENTS,
     sheets: &SHEETS,
     patterns: &[],
-    claims: &[&CLAIMS, &stated::STATED],
+    claims: &[&CLAIMS, &stated::STATED, &emmc::CLAIMS],
     unmeasured: &stated::UNMEASURED,
     across: &[],
     notes: &NOTES,
@@ -67,7 +68,8 @@ const fn experiment(
 
 const ONE_PAGE: Work = Work::Table(Operation::OnePage);
 
-const EXPERIMENTS: [Experiment; 15] = [
+const EXPERIMENTS: [Experiment; 16] = [
+    emmc::INSERT,
     experiment("new-1000", "Fig. 8: 1,000 inserts, new database", ONE_PAGE, 1000, true),
     experiment("laid-1000", "Fig. 8: 1,000 inserts, log laid out", ONE_PAGE, 1000, false),
     experiment("new-10000", "10,000 inserts, new database", ONE_PAGE, 10_000, true),
@@ -152,7 +154,8 @@ const LAYOUT_ROWS: [Row; 5] = [
     row("embedded", &[Some(1239.0), Some(2.1)], EMBED),
 ];
 
-const SHEETS: [Sheet; 12] = [
+const SHEETS: [Sheet; 13] = [
+    emmc::SHEET,
     Sheet {
         source: "Fig. 8",
         title: "Bytes of 1,000 inserts, all and without the file system's journal, in MB",

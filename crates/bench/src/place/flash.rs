@@ -117,8 +117,9 @@ pub struct FlashCounts {
     pub padding_bytes: u64,
     pub erases: u64,
     pub answers: u64,
-    /// Answers that came more than 20 µs later than the device would have given them.
-    pub late_answers: u64,
+    /// By so much, in sum, answers came later than the device would have given them. Delays of up
+    /// to 20 µs are not in it.
+    pub late_us: u64,
     /// Programmed bytes that the whole array takes in its life.
     pub life_bytes: u64,
 }
@@ -132,7 +133,7 @@ impl FlashCounts {
             padding_bytes: self.padding_bytes.saturating_sub(before.padding_bytes),
             erases: self.erases.saturating_sub(before.erases),
             answers: self.answers.saturating_sub(before.answers),
-            late_answers: self.late_answers.saturating_sub(before.late_answers),
+            late_us: self.late_us.saturating_sub(before.late_us),
             life_bytes: self.life_bytes,
         }
     }
@@ -153,7 +154,7 @@ impl FlashCounts {
             padding_bytes: programmed.padding_bytes,
             erases: counters.erases + counters.map_erases,
             answers: report.late.answers,
-            late_answers: report.late.late,
+            late_us: (report.late.late_us_mean * report.late.late as f64) as u64,
             life_bytes: report.physical_bytes * u64::from(report.options.model.endurance_cycles),
         })
     }
@@ -204,6 +205,7 @@ struct ServerProgrammed {
 struct ServerLate {
     answers: u64,
     late: u64,
+    late_us_mean: f64,
 }
 
 impl FlashDevice {

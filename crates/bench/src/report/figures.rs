@@ -57,8 +57,8 @@ pub struct FlashFigures {
     pub erases_per_1000_transactions: f64,
     /// Of the emulated device, at one transaction a second.
     pub life_days: f64,
-    /// Answers that came later than the device would have given them, as a part of all.
-    pub late_ratio: f64,
+    /// Of an answer, in the mean: by so much the emulation was slower than the device.
+    pub late_us_mean: f64,
 }
 
 /// Calls of SQLite to files, without those to temporary files and folders.
@@ -168,7 +168,7 @@ impl FlashFigures {
             write_amplification: programmed / flash.host_bytes.max(1) as f64,
             erases_per_1000_transactions: flash.erases as f64 * 1000.0 / transactions,
             life_days: flash.life_bytes as f64 / (each * SECONDS_PER_DAY).max(1.0),
-            late_ratio: flash.late_answers as f64 / flash.answers.max(1) as f64,
+            late_us_mean: flash.late_us as f64 / flash.answers.max(1) as f64,
         }
     }
 
@@ -180,7 +180,7 @@ impl FlashFigures {
             write_amplification: of(|one| one.write_amplification),
             erases_per_1000_transactions: of(|one| one.erases_per_1000_transactions),
             life_days: of(|one| one.life_days),
-            late_ratio: of(|one| one.late_ratio),
+            late_us_mean: of(|one| one.late_us_mean),
         })
     }
 }

@@ -175,10 +175,10 @@ fn flash(report: &Report) -> Table {
             number(&|flash| flash.write_amplification),
             number(&|flash| flash.erases_per_1000_transactions),
             number(&|flash| flash.life_days),
-            number(&|flash| flash.late_ratio * 100.0),
+            number(&|flash| flash.late_us_mean),
         ]
     };
-    let head = vec!["mode", "KB programmed", "amplified", "erases/1000", "days", "late %"];
+    let head = vec!["mode", "KB programmed", "amplified", "erases/1000", "days", "late µs"];
     Table { head, rows: report.modes.iter().map(row).collect() }
 }
 
