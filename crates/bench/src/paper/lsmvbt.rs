@@ -93,7 +93,6 @@ const fn crash(name: &'static str, committed: u64, inserts: u64, until: Until) -
 }
 
 const EXPERIMENTS: [Experiment; 40] = [
-    emmc::INSERT,
     inserts("rising-2000", "Fig. 6(b): 2,000 rows", 2000, Keys::Sequential),
     inserts("rising-10000", "Fig. 6(b): 10,000 rows", 10_000, Keys::Sequential),
     inserts("rising-100000", "Fig. 6(b): 100,000 rows", 100_000, Keys::Sequential),
@@ -159,6 +158,7 @@ const EXPERIMENTS: [Experiment; 40] = [
     sql::TEN,
     sql::HUNDRED,
     sql::SINGLE,
+    emmc::INSERT,
 ];
 
 const TWO_ROWS: [Row; 2] = [row("LS-MVBT", &[], OURS), row("WAL", &[], WAL)];
@@ -197,7 +197,6 @@ const BARS: [Row; 8] = [
 ];
 
 const SHEETS: [Sheet; 21] = [
-    emmc::SHEET,
     Sheet {
         source: "Goal, Fig. 6(b) with rising keys",
         title: "Pages that an insert of 100 B writes, by rows in the table",
@@ -446,4 +445,5 @@ const SHEETS: [Sheet; 21] = [
     sql::INSERTS,
     sql::MORE_INSERTS,
     sql::ACCESSES,
+    emmc::SHEET,
 ];

@@ -72,7 +72,6 @@ const fn mobibench(name: &'static str, what: &'static str, operation: Operation)
 }
 
 const EXPERIMENTS: [Experiment; 9] = [
-    emmc::INSERT,
     experiment("volume", "Tables I, III: inserts of 100 B", Work::Table(Operation::Insert), 1000),
     Experiment {
         how: How::Recorded,
@@ -89,6 +88,7 @@ const EXPERIMENTS: [Experiment; 9] = [
     experiment("random", "goal: inserts of random ids", Work::MobibenchRandom, 10_000),
     experiment("two", "goal: two databases a transaction", Work::Attached(2), 2000),
     experiment("five", "goal: five databases a transaction", Work::Attached(5), 2000),
+    emmc::INSERT,
 ];
 
 const RATE_ROWS: [Row; 9] = [
@@ -111,7 +111,6 @@ const ATTACHED_ROWS: [Row; 4] = [
 ];
 
 const SHEETS: [Sheet; 9] = [
-    emmc::SHEET,
     Sheet {
         source: "Table I",
         title: "Bytes of an insert of 100 B on ext4, in KB",
@@ -246,6 +245,7 @@ const SHEETS: [Sheet; 9] = [
         control: PERSIST,
         rows: &ATTACHED_ROWS,
     },
+    emmc::SHEET,
 ];
 
 const fn pattern(label: &'static str, theirs: &'static str, mode: &'static str) -> PatternRow {

@@ -19,7 +19,7 @@ pub const INSERT: Experiment = Experiment {
 
 pub const SHEET: Sheet = Sheet {
     source: "Fig. 12, emulated eMMC",
-    title: "500 inserts in a new database: a second, and what the flash below did for one",
+    title: "500 inserts in a new database, and what the flash did for one",
     theirs: &["theirs/s"],
     columns: &[
         compared("ours/s", "emmc-insert", Figure::PerSecond),
