@@ -12,7 +12,6 @@ use clap::{Args, ValueEnum};
 use oneflush_bench::guest::GuestFs;
 use oneflush_bench::interrupt;
 use oneflush_bench::mode::{Journal, Mode, Synchronous};
-use oneflush_bench::paper::Paper;
 use oneflush_bench::place::{FlashKind, FsKind, Storage, flash};
 use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
@@ -24,6 +23,7 @@ use oneflush_bench::workload::{
 
 use crate::progress::Terminal;
 use crate::{Failure, output, size};
+use paper::Asked;
 
 /// Of the scratch file system.
 const DEFAULT_SIZE_GIB: u64 = 1;
@@ -135,6 +135,9 @@ Examples:
   sudo oneflush bench --guest f2fs,ext4 --modes delete    another kernel, F2FS
   sudo oneflush bench --paper waldio -o results/      a paper's figures, again
   sudo oneflush bench --paper lsmvbt --only goal      a part of them
+  sudo oneflush bench --paper all -o results/         all papers, on one page
+  sudo oneflush bench --device emmc --modes wal,wal:eager    on emulated flash
+  oneflush bench --device list                        what is emulated
   oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 --format mobibench";
 
 #[derive(Args)]
@@ -306,16 +309,16 @@ pub struct Options {
     floor_writes: u32,
 
     /// Repeat the tables and figures of a paper, theirs beside ours, with a verdict for each claim:
-    /// waldio, maw or lsmvbt (the engine mvbt, without SQL). Only where, --txns and --rounds can be
-    /// chosen; default: their numbers, 3 rounds
+    /// lsmvbt, eager, io, waldio or maw; all: each of them, and one page of all claims. Only where,
+    /// --txns and --rounds can be chosen; default: their numbers, 3 rounds (all: 1 round, some 40
+    /// minutes)
     #[arg(
         long,
         value_name = "PAPER",
-        value_parser = paper::parse,
         conflicts_with_all = OF_NO_PAPER,
         help_heading = "What"
     )]
-    paper: Option<&'static Paper>,
+    paper: Option<Asked>,
     /// With --paper: only the tables and figures whose name has this, such as "Fig. 13"
     #[arg(long, value_name = "NAME", requires = "paper", help_heading = "What")]
     only: Option<String>,
@@ -426,7 +429,8 @@ pub struct Options {
         help_heading = "Output"
     )]
     markdown: bool,
-    /// With --paper: also write DIR/PAPER.md and DIR/PAPER.json
+    /// With --paper: also write DIR/PAPER.md and DIR/PAPER.json; with all, DIR/papers.md and
+    /// DIR/papers.html, too
     #[arg(short = 'o', long, value_name = "DIR", requires = "paper", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Draw commits a second, KB a commit by class, and times of commits; the name ends in .svg or
@@ -493,7 +497,10 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         return output::print(&flash::describe());
     }
     if let Some(paper) = options.paper {
-        return paper::main(paper, options);
+        return match paper {
+            Asked::One(paper) => paper::main(paper, options),
+            Asked::All => paper::all(options),
+        };
     }
     let (report, plots) = match &options.from {
         Some(saved) => {

@@ -178,7 +178,7 @@ const SHEETS: [Sheet; 23] = [
     of_table!("Chrome", MegabytesPerSecond, "MB/s", "chrome", FILES, CHROME_ROWS),
     Sheet {
         source: "Emulated eMMC, inserts",
-        title: "what the flash did for an insert: KB programmed, write amplification, days of life",
+        title: "what the flash did for an insert: KB, and days of its life",
         theirs: &[],
         columns: &[
             column("KB", "emmc-insert", Figure::Kilobytes),

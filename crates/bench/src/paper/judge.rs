@@ -36,6 +36,13 @@ pub struct Judged {
     pub why: String,
 }
 
+impl Judged {
+    /// Of ours to theirs.
+    pub fn ratio(&self) -> Option<f64> {
+        Some(self.ours? / self.theirs?).filter(|ratio| ratio.is_finite())
+    }
+}
+
 impl Rule {
     pub fn verdict(self, value: f64) -> Verdict {
         let (holds, in_part) = match self {

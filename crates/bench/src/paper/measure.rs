@@ -12,6 +12,7 @@ use super::{At, Cell, Column, Experiment, Figure, How, On, Paper, Quantity, Shee
 use crate::commits::{self, Commits, CommitsError};
 use crate::environment::Environment;
 use crate::guest::{GuestError, GuestFs};
+use crate::interrupt;
 use crate::kv::{self, KvError};
 use crate::mode::{Mode, ModeError};
 use crate::observe::{Class, Source};
@@ -62,9 +63,13 @@ pub enum PaperError {
 pub struct Measured {
     /// None where nothing was run.
     pub environment: Option<Environment>,
+    /// Of experiments that need another place.
+    pub elsewhere: Vec<Environment>,
     /// Of the guests.
     pub guests: Vec<Environment>,
     pub experiments: Vec<MeasuredExperiment>,
+    /// Experiments that ended with an error. Their modes are missing.
+    pub failures: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -143,14 +148,21 @@ pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured
         part.modes_count() * if experiment.how == How::Recorded { 1 } else { plan.rounds }
     };
     let mut whole = Whole { inner: progress, done: 0, count: parts.iter().map(slices).sum() };
-    let mut measured = Measured { environment: None, guests: Vec::new(), experiments: Vec::new() };
+    let mut measured = Measured {
+        environment: None,
+        elsewhere: Vec::new(),
+        guests: Vec::new(),
+        experiments: Vec::new(),
+        failures: Vec::new(),
+    };
     let count = parts.len() as u32;
     for (at, part) in parts.into_iter().enumerate() {
         whole.inner.part(at as u32 + 1, count, part.0.what);
         let slices = slices(&part);
+        let done = whole.done;
         let (experiment, (part, missing)) = part;
         let found = empty(plan, experiment, missing);
-        let (environment, found) = match part {
+        let outcome = match part {
             Part::Modes(modes) => one(plan, experiment, modes, found, &mut whole),
             Part::Traces(traces) => {
                 of_traces(&traces, found, &mut whole).map(|found| (None, found))
@@ -158,10 +170,25 @@ pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured
             Part::Stores(work, words) => {
                 stores::measure(plan, experiment, work, &words, found, &mut whole)
             }
-        }?;
-        measured.environment = measured.environment.or(environment);
+        };
+        let (environment, found) = match outcome {
+            Ok(found) => found,
+            Err(error) if error.is_interrupt() => return Err(error),
+            // One that cannot run takes no other with it.
+            Err(error) => {
+                let why = error.to_string();
+                let words = plan.paper.modes(experiment).into_iter();
+                let words = words.filter(|word| guests::file_system(word).is_none());
+                let missing = words.map(|mode| Missing { mode, why: why.clone() }).collect();
+                measured.failures.push(why);
+                (None, empty(plan, experiment, missing))
+            }
+        };
+        if let Some(environment) = environment {
+            measured.is_in(environment);
+        }
         measured.experiments.push(found);
-        whole.done += slices;
+        whole.done = done + slices;
     }
     measured.guests = guests::measure(plan, &mut measured.experiments, whole.inner)?;
     whole.inner.done();
@@ -417,7 +444,29 @@ impl Experiment {
     }
 }
 
+impl PaperError {
+    fn is_interrupt(&self) -> bool {
+        interrupt::requested()
+            || matches!(self, PaperError::Run { source: RunError::Interrupted, .. })
+    }
+}
+
 impl Measured {
+    /// Each place once, in the order of the experiments.
+    fn is_in(&mut self, environment: Environment) {
+        match &self.environment {
+            None => self.environment = Some(environment),
+            Some(first) if first.place == environment.place => {}
+            Some(_) if self.elsewhere.iter().any(|one| one.place == environment.place) => {}
+            Some(_) => self.elsewhere.push(environment),
+        }
+    }
+
+    /// Of all places but the guests.
+    pub fn environments(&self) -> Vec<&Environment> {
+        self.environment.iter().chain(&self.elsewhere).collect()
+    }
+
     /// The figure, or why it is missing.
     pub fn value(&self, cell: &Cell) -> Result<f64, String> {
         let Cell { experiment, mode: word, figure } = *cell;
@@ -670,7 +719,13 @@ pub(super) mod tests {
                 writes: None,
             });
         }
-        Measured { environment: None, guests: Vec::new(), experiments }
+        Measured {
+            environment: None,
+            elsewhere: Vec::new(),
+            guests: Vec::new(),
+            experiments,
+            failures: Vec::new(),
+        }
     }
 
     fn of(figure: Figure) -> Cell {

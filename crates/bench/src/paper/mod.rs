@@ -23,6 +23,7 @@ mod judge;
 mod lsmvbt;
 mod maw;
 mod measure;
+mod page;
 mod pattern;
 mod render;
 mod short;
@@ -33,6 +34,7 @@ pub use guests::Guests;
 pub use inputs::{Inputs, InputsError};
 pub use judge::{Judged, Verdict};
 pub use measure::{Measured, MeasuredMode, PaperError, PaperPlan, measure};
+pub use page::{Failed, Papers};
 pub use render::PaperReport;
 
 use pattern::PatternSheet;

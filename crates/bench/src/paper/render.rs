@@ -38,6 +38,8 @@ pub struct SheetFound {
     /// Of their numbers, then of ours.
     pub heads: Vec<String>,
     pub rows: Vec<RowFound>,
+    /// None where nothing of ours was measured.
+    pub chart: Option<Chart>,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,10 +96,7 @@ impl PaperReport {
         let mut text = format!("# `oneflush bench --paper {}`\n\n", self.paper);
         text.push_str(&format!("{}\n\n", wrap(&format!("{}.", self.title), "")));
         text.push_str(&format!("{}\n\n", wrap(&self.summary(), "")));
-        text.push_str("## Claims\n\n");
-        for judged in &self.verdicts {
-            text.push_str(&format!("{}\n", wrap(&judged.sentence(), "  ")));
-        }
+        text.push_str(&format!("## Claims\n\n{}", self.claims()));
         for sheet in &self.sheets {
             let title = format!("{}: {}", sheet.source, sheet.title);
             text.push_str(&format!("\n## {title}\n\n{}", sheet.table()));
@@ -112,11 +111,8 @@ impl PaperReport {
             text.push_str(&format!("\n{}\n", wrap(LEGEND, "")));
         }
         text.push_str("\n## To compare the two\n\n");
-        for note in &self.notes {
-            text.push_str(&format!("{}\n", wrap(&format!("- {note}"), "  ")));
-        }
-        text.push_str(&format!("- Their device: {}. Ours:\n", self.device_of_theirs));
-        if let Some(environment) = &self.measured.environment {
+        text.push_str(&self.comparing());
+        for environment in self.measured.environments() {
             text.push_str(&format!("\n```text\n{environment}```\n"));
         }
         if !self.measured.guests.is_empty() {
@@ -128,9 +124,28 @@ impl PaperReport {
         text
     }
 
+    /// One line each.
+    pub(super) fn claims(&self) -> String {
+        let line = |judged: &Judged| format!("{}\n", wrap(&judged.sentence(), "  "));
+        self.verdicts.iter().map(line).collect()
+    }
+
+    /// What a reader must know.
+    pub(super) fn comparing(&self) -> String {
+        let line = |note: &String| format!("{}\n", wrap(&format!("- {note}"), "  "));
+        let mut text: String = self.notes.iter().map(line).collect();
+        let device = format!("- Their device: {}.", self.device_of_theirs);
+        text.push_str(&format!("{}\n", wrap(&device, "  ")));
+        text
+    }
+
+    pub(super) fn count(&self, verdict: Option<Verdict>) -> usize {
+        self.verdicts.iter().filter(|one| one.verdict == verdict).count()
+    }
+
     /// "Of 20 claims hold: 9; …"
     fn summary(&self) -> String {
-        let count = |verdict| self.verdicts.iter().filter(|one| one.verdict == verdict).count();
+        let count = |verdict| self.count(verdict);
         format!(
             "Of {} claims hold: {}; hold in part: {}; do not hold here: {}; not measured: {}. {} \
                 of each mode, all modes in every round.",
@@ -176,18 +191,79 @@ impl Judged {
         let verdict = self.verdict.map_or("not measured", Verdict::words);
         let number = |value: Option<f64>| value.map_or(MISSING.to_owned(), significant);
         format!(
-            "- **{verdict}** — {}: {}. Theirs {}, ours {}{}. {}",
+            "- **{verdict}** — {}: {}. Theirs {}, ours {}{}{}. {}",
             self.source,
             self.claim,
             number(self.theirs),
             number(self.ours),
+            self.ratio().map_or(String::new(), |ratio| {
+                format!(", {} times theirs", significant(ratio))
+            }),
             if self.rule.is_empty() { String::new() } else { format!(" ({})", self.rule) },
             self.why
         )
     }
 }
 
+/// Bars of ours, and theirs beside them.
+#[derive(Debug, Serialize)]
+pub struct Chart {
+    /// "inserts/s, × WAL"
+    pub what: String,
+    pub unit: &'static str,
+    pub rows: Vec<ChartRow>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ChartRow {
+    pub label: &'static str,
+    pub ours: Option<f64>,
+    pub theirs: Option<f64>,
+}
+
 impl Sheet {
+    /// Of the first of our columns, beside the first of theirs: as ratios to the control where both
+    /// have it, so that rates of two machines compare.
+    fn chart(&self, measured: &Measured) -> Option<Chart> {
+        let column = self.columns.first()?;
+        let ours = |row: &Row| {
+            let mode = row.mode()?;
+            let cell = Cell { experiment: column.experiment, mode, figure: column.figure };
+            measured.value(&cell).ok()
+        };
+        let theirs = |row: &Row| match row.ours {
+            Ours::Theirs(values) => values.first().copied().flatten(),
+            _ => row.theirs.first().copied().flatten(),
+        };
+        let control = self.rows.iter().find(|row| row.mode() == Some(self.control));
+        let of_control =
+            |of: &dyn Fn(&Row) -> Option<f64>| control.and_then(of).filter(|value| *value > 0.0);
+        let both = of_control(&ours).zip(of_control(&theirs));
+        let has_theirs = self.rows.iter().any(|row| theirs(row).is_some());
+        let is_ratio = both.is_some() || column.figure.is_time() && !has_theirs;
+        let [ours_1, theirs_1] = match both {
+            Some((ours, theirs)) => [ours, theirs],
+            None if is_ratio => [of_control(&ours)?, 1.0],
+            None => [1.0, 1.0],
+        };
+        let rows: Vec<ChartRow> = self
+            .rows
+            .iter()
+            .map(|row| ChartRow {
+                label: row.label,
+                ours: ours(row).map(|value| value / ours_1),
+                theirs: theirs(row).map(|value| value / theirs_1),
+            })
+            .filter(|row| row.ours.is_some() || row.theirs.is_some())
+            .collect();
+        let what = match control {
+            Some(control) if is_ratio => format!("{}, × {}", column.head, control.label),
+            _ => column.head.to_owned(),
+        };
+        let unit = if is_ratio { " ×" } else { column.figure.unit() };
+        rows.iter().any(|row| row.ours.is_some()).then_some(Chart { what, unit, rows })
+    }
+
     fn fill(&self, measured: &Measured) -> SheetFound {
         let mut heads: Vec<String> = self.theirs.iter().map(|head| (*head).to_owned()).collect();
         let control = self.rows.iter().find(|row| row.mode() == Some(self.control));
@@ -209,7 +285,8 @@ impl Sheet {
                 .chain((0..self.columns.len()).flat_map(|at| self.ours(row, at, measured)))
                 .collect(),
         });
-        SheetFound { source: self.source, title: self.title, rows: rows.collect(), heads }
+        let (rows, chart) = (rows.collect(), self.chart(measured));
+        SheetFound { source: self.source, title: self.title, rows, heads, chart }
     }
 
     /// The figure of a column, and its ratio.
@@ -265,7 +342,7 @@ impl SheetFound {
 }
 
 /// Breaks at blanks; `indent` is put before the second and later lines.
-fn wrap(text: &str, indent: &str) -> String {
+pub(super) fn wrap(text: &str, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let last = lines.last_mut().expect("there is always a line");
@@ -281,14 +358,14 @@ fn wrap(text: &str, indent: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::paper::measure::tests::measured;
     use crate::paper::{PAPERS, Paper};
     use crate::run::PlaceChoice;
 
     /// Every experiment with its modes, as fast as each other, and the controls half as fast.
-    fn report(paper: &'static Paper) -> PaperReport {
+    pub fn report(paper: &'static Paper) -> PaperReport {
         let mut rates = Vec::new();
         for experiment in paper.experiments {
             for word in paper.modes(experiment) {

@@ -3,9 +3,13 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use oneflush_bench::guest::{Checkout, GuestFs};
-use oneflush_bench::paper::{self, Guests, Inputs, PAPERS, Paper, PaperPlan, PaperReport};
+use oneflush_bench::interrupt;
+use oneflush_bench::paper::{
+    self, Failed, Guests, Inputs, PAPERS, Paper, PaperPlan, PaperReport, Papers,
+};
 
 use super::{Options, guest, place_of_size};
 use crate::output::{self, Output};
@@ -14,26 +18,110 @@ use crate::{Failure, bench};
 
 /// All modes of an experiment run in so many rounds, if nobody says how many.
 const ROUNDS: u32 = 3;
+/// The same where all papers are asked for.
+const ROUNDS_OF_ALL: u32 = 1;
 
-pub fn parse(word: &str) -> Result<&'static Paper, String> {
-    let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-    Paper::find(word).ok_or_else(|| format!("it is one of: {}", names.join(", ")))
+/// The value of `--paper`.
+#[derive(Clone, Copy)]
+pub enum Asked {
+    One(&'static Paper),
+    All,
 }
 
-pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
+impl FromStr for Asked {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Asked, String> {
+        if word == "all" {
+            return Ok(Asked::All);
+        }
+        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+        let paper = Paper::find(word);
+        paper.map(Asked::One).ok_or_else(|| format!("it is one of: {}, or all", names.join(", ")))
+    }
+}
+
+fn plan(paper: &'static Paper, options: &Options, rounds: u32) -> Result<PaperPlan, Failure> {
     let inputs = options.inputs.as_deref().map(|directory| {
         Inputs::open(directory).map_err(|error| Failure::failed(format!("--inputs {error}")))
     });
-    let plan = PaperPlan {
+    Ok(PaperPlan {
         paper,
         place: place_of_size(options, paper.size_gib)?,
-        rounds: options.rounds.unwrap_or(ROUNDS),
+        rounds: options.rounds.unwrap_or(rounds),
         operations: options.txns,
         program: std::env::current_exe().map_err(Failure::failed)?,
         only: options.only.as_ref().map(|only| only.to_lowercase()),
         guests: guests(options)?,
         inputs: inputs.transpose()?,
-    };
+    })
+}
+
+/// Each paper, and the page of all. What cannot be run is said there, and takes no other with it.
+pub fn all(options: &Options) -> Result<(), Failure> {
+    if options.only.is_some() {
+        return Err(Failure::usage("--only is a part of one paper; name that with --paper"));
+    }
+    let plans: Vec<PaperPlan> = PAPERS
+        .iter()
+        .map(|paper| plan(paper, options, ROUNDS_OF_ALL))
+        .collect::<Result<_, Failure>>()?;
+    let folder = options.output.as_deref();
+    let of_papers: Option<Vec<_>> = folder
+        .map(|folder| {
+            PAPERS.iter().map(|paper| files(folder, paper.name)).collect::<Result<_, _>>()
+        })
+        .transpose()?;
+    let pages = folder.map(pages).transpose()?;
+    bench::begin(&plans[0].place)?;
+    let (mut papers, mut failures) = (Papers::default(), Vec::new());
+    for (at, plan) in plans.iter().enumerate() {
+        let name = plan.paper.name;
+        eprintln!("paper {} of {}: {name}", at + 1, plans.len());
+        let measured = match paper::measure(plan, &mut Terminal::new()) {
+            Ok(measured) => measured,
+            Err(error) if interrupt::requested() => return Err(Failure::failed(error)),
+            Err(error) => {
+                let why = error.to_string();
+                failures.push(format!("{name}: {why}"));
+                papers.failed.push(Failed { paper: name, why });
+                continue;
+            }
+        };
+        failures.extend(measured.failures.iter().map(|why| format!("{name}: {why}")));
+        let report = PaperReport::new(plan, measured);
+        if let Some([text, object]) = of_papers.as_ref().map(|files| &files[at]) {
+            write(text, &report.to_markdown())?;
+            write(object, &report.to_json().map_err(Failure::failed)?)?;
+        }
+        papers.papers.push(report);
+    }
+    let printed = output::print(&if options.json {
+        papers.to_json().map_err(Failure::failed)?
+    } else if folder.is_some() {
+        papers.summary()
+    } else {
+        papers.to_markdown()
+    });
+    if let Some([text, page]) = pages {
+        let program = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
+        write(&text, &papers.to_markdown())?;
+        write(&page, &papers.to_html(program).map_err(Failure::failed)?)?;
+    }
+    printed?;
+    failed(&failures)
+}
+
+/// Experiments that ended with an error. Their rows say so, too.
+fn failed(failures: &[String]) -> Result<(), Failure> {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("not all could be run:\n  {}", failures.join("\n  "))))
+}
+
+pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
+    let plan = plan(paper, options, ROUNDS)?;
     let is_empty = plan.sheets().next().is_none() && plan.patterns().next().is_none();
     if let (true, Some(only)) = (is_empty, &options.only) {
         let sheets = paper.sheets.iter().map(|sheet| sheet.source);
@@ -46,9 +134,10 @@ pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
         )));
     }
     // What is wrong with the folder is said before a run of minutes.
-    let files = options.output.as_deref().map(|folder| files(folder, paper)).transpose()?;
+    let files = options.output.as_deref().map(|folder| files(folder, paper.name)).transpose()?;
     bench::begin(&plan.place)?;
     let measured = paper::measure(&plan, &mut Terminal::new()).map_err(Failure::failed)?;
+    let failures = measured.failures.clone();
     let report = PaperReport::new(&plan, measured);
     let markdown = report.to_markdown();
     let json = report.to_json().map_err(Failure::failed)?;
@@ -57,7 +146,8 @@ pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
         write(&text, &markdown)?;
         write(&object, &json)?;
     }
-    printed
+    printed?;
+    failed(&failures)
 }
 
 /// Those that were asked for. A whole run takes them by itself where they can be had.
@@ -76,14 +166,23 @@ fn guests(options: &Options) -> Result<Option<Guests>, Failure> {
 }
 
 /// The files of the result, in a folder that can be written.
-fn files(folder: &Path, paper: &Paper) -> Result<[PathBuf; 2], Failure> {
+fn files(folder: &Path, name: &str) -> Result<[PathBuf; 2], Failure> {
+    writable(folder, ["md", "json"].map(|ending| format!("{name}.{ending}")))
+}
+
+/// The pages of all papers.
+fn pages(folder: &Path) -> Result<[PathBuf; 2], Failure> {
+    writable(folder, ["md", "html"].map(|ending| format!("papers.{ending}")))
+}
+
+fn writable(folder: &Path, names: [String; 2]) -> Result<[PathBuf; 2], Failure> {
     fs::create_dir_all(folder).map_err(|error| {
         Failure::failed(format!(
             "{}: the folder of --output cannot be made: {error}; name another",
             folder.display()
         ))
     })?;
-    let files = ["md", "json"].map(|ending| folder.join(format!("{}.{ending}", paper.name)));
+    let files = names.map(|name| folder.join(name));
     for file in &files {
         // Dropped unwritten, it leaves nothing.
         open(file)?;

@@ -35,7 +35,7 @@ mod tables;
 pub use collect::{Collector, Entry, Trace};
 pub use databases::DatabaseRow;
 pub use findings::{Finding, count as grouped};
-pub use page::page;
+pub use page::{frame, page};
 pub use perfetto::Perfetto;
 pub use quantiles::{Curve, Quantiles, curve, quantile};
 pub use sample::{Sample, Why};

@@ -58,6 +58,20 @@ pub fn page(program: &str, report: &Report, traces: &[Trace]) -> String {
     )
 }
 
+/// Another page in the same frame and style. `template` has the places `{{style}}`, `{{data}}` and
+/// `{{script}}`. `data` is JSON. `script` may use `format.js`.
+pub fn frame(template: &str, script: &str, data: &str) -> String {
+    let scripts = [include_str!("../../assets/format.js"), script];
+    fill(
+        template,
+        &[
+            ("{{style}}", include_str!("../../assets/page.css")),
+            ("{{data}}", &data.replace('<', "\\u003c")),
+            ("{{script}}", &scripts.join("\n")),
+        ],
+    )
+}
+
 /// Fills in the places, each once, in this order. Text that is filled in is not looked through.
 fn fill(template: &str, places: &[(&str, &str)]) -> String {
     let mut page = String::new();
