@@ -44,12 +44,12 @@ const Papers = (() => {
     [paper, verdict].forEach((input) => input.addEventListener("change", show));
     search.addEventListener("input", show);
     show();
-    const heads = ["paper", "source", "claim", "theirs", "ours", "ours/theirs", "verdict", "why"];
+    const heads = [["paper", true], ["source", true], ["claim", true], ["theirs"], ["ours"], ["ours/theirs"], ["verdict"], ["why", true]];
     return [
       make("div", { class: "tools" }, make("label", {}, "paper", paper), make("label", {}, "verdict", verdict), make("label", { class: "grow" }, "text", search)),
       status,
       make("div", { class: "scroll" }, make("table", { class: "figures claims" },
-        make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))), body)),
+        make("thead", {}, make("tr", {}, ...heads.map(([head, word]) => make("th", { scope: "col", class: word ? "word" : null }, head)))), body)),
     ];
   }
 

@@ -58,9 +58,10 @@ const OF_NO_PAPER: [&str; 19] = [
 ];
 
 /// Options that say what to measure.
-const MEASURING: [&str; 34] = [
+const MEASURING: [&str; 35] = [
     "paper",
     "only",
+    "short",
     "inputs",
     "output",
     "guest",
@@ -322,6 +323,10 @@ pub struct Options {
     /// With --paper: only the tables and figures whose name has this, such as "Fig. 13"
     #[arg(long, value_name = "NAME", requires = "paper", help_heading = "What")]
     only: Option<String>,
+    /// With --paper: a short form, all papers in some minutes: 20 operations an experiment, one
+    /// round, no guests and no large tables
+    #[arg(long, requires = "paper", help_heading = "What")]
+    short: bool,
     /// With --paper: recordings of others, as far as you have some: DIR/mobigen/NAME.mobigen (file
     /// operations), DIR/sql/NAME (statements), DIR/traces/NAME (block I/O)
     #[arg(long, value_name = "DIR", requires = "paper", help_heading = "What")]
@@ -655,10 +660,8 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
 }
 
 fn place_choice(options: &Options, workload: &Workload) -> Result<PlaceChoice, Failure> {
-    place_of_size(
-        options,
-        if matches!(workload, Workload::LongReader(_)) { 8 } else { DEFAULT_SIZE_GIB },
-    )
+    let gib = if matches!(workload, Workload::LongReader(_)) { 8 } else { DEFAULT_SIZE_GIB };
+    place_of_size(options, gib << 30)
 }
 
 fn storage(options: &Options) -> Result<Storage, Failure> {
@@ -670,12 +673,12 @@ fn storage(options: &Options) -> Result<Storage, Failure> {
     })
 }
 
-fn place_of_size(options: &Options, default_gib: u64) -> Result<PlaceChoice, Failure> {
-    let default_gib = match options.device {
-        Some(Device::Flash(kind)) => default_gib.max(kind.gib_least()),
-        _ => default_gib,
+fn place_of_size(options: &Options, default_bytes: u64) -> Result<PlaceChoice, Failure> {
+    let default_bytes = match options.device {
+        Some(Device::Flash(kind)) => default_bytes.max(kind.bytes_least()),
+        _ => default_bytes,
     };
-    let size_bytes = options.size.unwrap_or(default_gib << 30);
+    let size_bytes = options.size.unwrap_or(default_bytes);
     Ok(match (&options.dir, options.fs, options.device) {
         (Some(dir), ..) => PlaceChoice::Directory(dir.clone()),
         (None, None, None) => PlaceChoice::for_this_user(size_bytes),

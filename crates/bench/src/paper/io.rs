@@ -72,7 +72,10 @@ const INSERT: Work = Work::Mobibench(Operation::Insert);
 
 const EXPERIMENTS: [Experiment; 8] = [
     recorded("single", "Fig. 6, Table 1: single inserts", INSERT, 200),
-    recorded("update", "Sec. 4.3: single updates", Work::Mobibench(Operation::Update), 200),
+    Experiment {
+        is_long: true,
+        ..recorded("update", "Sec. 4.3: single updates", Work::Mobibench(Operation::Update), 200)
+    },
     recorded("facebook", "Tables 2 to 5: Facebook's SQL", Work::Sql("facebook"), 0),
     recorded("twitter", "Tables 2 to 5: Twitter's SQL", Work::Sql("twitter"), 0),
     experiment("phones", "Tables 2 to 5: traces of phones", Work::Traces, 0),
@@ -80,6 +83,7 @@ const EXPERIMENTS: [Experiment; 8] = [
     experiment("overwrite", "Sec. 2.2: fsync of an overwrite", Work::Files(Files::Overwrite), 1000),
     Experiment {
         on: On::Emmc,
+        is_long: true,
         ..recorded("emmc-single", "Table 2: single inserts, eMMC", INSERT, 100)
     },
 ];

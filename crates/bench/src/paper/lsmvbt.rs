@@ -78,6 +78,11 @@ const fn inserts(name: &'static str, what: &'static str, rows: u64, keys: Keys) 
     experiment(name, what, of_rows(rows, keys, Task::Insert), 4000)
 }
 
+/// A large table is made for it.
+const fn long(experiment: Experiment) -> Experiment {
+    Experiment { is_long: true, ..experiment }
+}
+
 /// One of the three kinds of statements in Fig. 12.
 const fn bars(name: &'static str, what: &'static str, task: Task) -> Experiment {
     experiment(name, what, of_rows(10_000, Keys::Random, task), 2000)
@@ -96,11 +101,11 @@ const EXPERIMENTS: [Experiment; 40] = [
     inserts("rising-2000", "Fig. 6(b): 2,000 rows", 2000, Keys::Sequential),
     inserts("rising-10000", "Fig. 6(b): 10,000 rows", 10_000, Keys::Sequential),
     inserts("rising-100000", "Fig. 6(b): 100,000 rows", 100_000, Keys::Sequential),
-    inserts("rising-1000000", "Fig. 6(b): 1,000,000 rows", 1_000_000, Keys::Sequential),
+    long(inserts("rising-1000000", "Fig. 6(b): 1,000,000 rows", 1_000_000, Keys::Sequential)),
     inserts("random-2000", "Fig. 6(b): 2,000 rows, random", 2000, Keys::Random),
     inserts("random-10000", "Fig. 6(b): 10,000 rows, random", 10_000, Keys::Random),
     inserts("random-100000", "Fig. 6(b): 100,000 rows, random", 100_000, Keys::Random),
-    inserts("random-1000000", "Fig. 6(b): 1,000,000 rows, random", 1_000_000, Keys::Random),
+    long(inserts("random-1000000", "Fig. 6(b): 1,000,000 rows, random", 1_000_000, Keys::Random)),
     experiment(
         "thousand",
         "Fig. 6(a), 8: 1,000 inserts",
@@ -125,7 +130,7 @@ const EXPERIMENTS: [Experiment; 40] = [
     crash("commit-10", 500, 10, Until::Commit),
     crash("commit-160", 500, 160, Until::Commit),
     crash("commit-2560", 500, 2560, Until::Commit),
-    experiment(
+    long(experiment(
         "crash-1g",
         "goal: recovery of 1 GB",
         kv::Work {
@@ -135,7 +140,7 @@ const EXPERIMENTS: [Experiment; 40] = [
             task: Task::Recover { committed: 0, inserts: 2560, until: Until::Commit },
         },
         2,
-    ),
+    )),
     experiment(
         "pages",
         "Fig. 11: 1,000 inserts of 128 B",

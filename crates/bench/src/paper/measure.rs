@@ -16,7 +16,7 @@ use crate::interrupt;
 use crate::kv::{self, KvError};
 use crate::mode::{Mode, ModeError};
 use crate::observe::{Class, Source};
-use crate::place::{FsKind, Storage};
+use crate::place::{FlashKind, FsKind, Storage};
 use crate::report::{Figures, FloorFigures, Report};
 use crate::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Progress, Rounds, RunError, Workers};
 use crate::transactions::{self, Spread, Transactions, Writes};
@@ -40,6 +40,8 @@ pub struct PaperPlan {
     pub guests: Option<Guests>,
     /// Recordings of others.
     pub inputs: Option<Inputs>,
+    /// Without experiments that take long.
+    pub is_short: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -200,6 +202,9 @@ const NO_DEVICE: &str = "it needs a device of its own: run it as root, without -
 impl PaperPlan {
     /// Or why it cannot.
     fn can_run(&self, experiment: &Experiment) -> Result<(), String> {
+        if self.is_short && experiment.is_long {
+            return Err("the short form is without it (--short)".to_owned());
+        }
         experiment.workload(self.inputs.as_ref())?;
         self.place_of(experiment).map(|_| ())
     }
@@ -215,11 +220,14 @@ impl PaperPlan {
                     storage: storage.clone(),
                 })
             }
-            (On::Emmc, PlaceChoice::Scratch { size_bytes, .. }) => Ok(PlaceChoice::Scratch {
-                fs: FsKind::Ext4,
-                size_bytes: *size_bytes,
-                storage: Storage::emmc(&self.program),
-            }),
+            (On::Emmc, PlaceChoice::Scratch { size_bytes, .. }) => {
+                let kind = FlashKind::emmc();
+                Ok(PlaceChoice::Scratch {
+                    fs: FsKind::Ext4,
+                    size_bytes: (*size_bytes).max(kind.bytes_least()),
+                    storage: Storage::flash(kind, &self.program),
+                })
+            }
             (On::FastCommit | On::Emmc, _) => Err(NO_DEVICE.to_owned()),
         }
     }

@@ -108,6 +108,8 @@ pub struct Experiment {
     pub fresh: bool,
     pub how: How,
     pub on: On,
+    /// It takes long whatever the number of operations is, so a short form is without it.
+    pub is_long: bool,
 }
 
 /// Where an experiment runs.

@@ -386,6 +386,7 @@ pub(super) mod tests {
             only: None,
             guests: None,
             inputs: None,
+            is_short: false,
         };
         PaperReport::new(&plan, measured(&rates))
     }

@@ -19,6 +19,7 @@ pub const fn experiment(
         fresh: false,
         how: How::Rounds,
         on: On::Asked,
+        is_long: false,
     }
 }
 

@@ -75,6 +75,7 @@ const EXPERIMENTS: [Experiment; 16] = [
     experiment("laid-10000", "10,000 inserts, log laid out", ONE_PAGE, 10_000, false),
     Experiment {
         how: How::Recorded,
+        is_long: true,
         ..experiment("single-new", "Fig. 11: single inserts, new database", ONE_PAGE, 30, true)
     },
     Experiment {

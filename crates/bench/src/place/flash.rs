@@ -51,11 +51,16 @@ pub struct FlashKind {
 const IN_USE: Precondition = Precondition { share: 0.9, overwrites: 1.0 };
 
 impl FlashKind {
+    /// For the papers' phones.
+    pub fn emmc() -> FlashKind {
+        FlashKind { preset: Preset::ALL[0], is_new: false }
+    }
+
     const NEW: &str = ":new";
 
     /// Erase blocks of a small device are as large as of a large one, so it needs many.
-    pub fn gib_least(self) -> u64 {
-        if self.preset.name == "nvme" { 8 } else { 1 }
+    pub fn bytes_least(self) -> u64 {
+        (if self.preset.name == "nvme" { 8 } else { 1 }) << 30
     }
 
     pub fn names() -> String {
@@ -86,8 +91,7 @@ impl fmt::Display for FlashKind {
 
 impl Storage {
     /// For the papers' phones.
-    pub fn emmc(program: &Path) -> Storage {
-        let kind = FlashKind { preset: Preset::ALL[0], is_new: false };
+    pub fn flash(kind: FlashKind, program: &Path) -> Storage {
         Storage::Flash { kind, program: program.to_owned() }
     }
 }

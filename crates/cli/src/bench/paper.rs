@@ -21,6 +21,10 @@ const ROUNDS: u32 = 3;
 /// The same where all papers are asked for.
 const ROUNDS_OF_ALL: u32 = 1;
 
+/// Of each experiment in a short form.
+const OPERATIONS_SHORT: u64 = 20;
+const BYTES_SHORT: u64 = 256 << 20;
+
 /// The value of `--paper`.
 #[derive(Clone, Copy)]
 pub enum Asked {
@@ -47,13 +51,18 @@ fn plan(paper: &'static Paper, options: &Options, rounds: u32) -> Result<PaperPl
     });
     Ok(PaperPlan {
         paper,
-        place: place_of_size(options, paper.size_gib)?,
-        rounds: options.rounds.unwrap_or(rounds),
-        operations: options.txns,
+        // To fill it takes as long as many an experiment of the short form.
+        place: place_of_size(
+            options,
+            if options.short { BYTES_SHORT } else { paper.size_gib << 30 },
+        )?,
+        rounds: options.rounds.unwrap_or(if options.short { 1 } else { rounds }),
+        operations: options.txns.or(options.short.then_some(OPERATIONS_SHORT)),
         program: std::env::current_exe().map_err(Failure::failed)?,
         only: options.only.as_ref().map(|only| only.to_lowercase()),
         guests: guests(options)?,
         inputs: inputs.transpose()?,
+        is_short: options.short,
     })
 }
 
@@ -153,7 +162,7 @@ pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
 /// Those that were asked for. A whole run takes them by itself where they can be had.
 fn guests(options: &Options) -> Result<Option<Guests>, Failure> {
     let program = std::env::current_exe().map_err(Failure::failed)?;
-    let is_whole = options.only.is_none() && options.dir.is_none();
+    let is_whole = options.only.is_none() && options.dir.is_none() && !options.short;
     let (file_systems, required) = match options.guest.as_slice() {
         [] if is_whole && guest::is_at_hand(&program) => {
             (vec![GuestFs::F2fs, GuestFs::Ext4], false)

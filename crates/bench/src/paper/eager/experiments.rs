@@ -20,6 +20,11 @@ const fn on(on: On, experiment: Experiment) -> Experiment {
     Experiment { on, ..experiment }
 }
 
+/// Not in a short form: the device takes its time to make the file.
+const fn long(experiment: Experiment) -> Experiment {
+    Experiment { is_long: true, ..experiment }
+}
+
 const fn sql(name: &'static str, what: &'static str, operation: Operation) -> Experiment {
     here(name, what, Work::Mobibench(operation), TRANSACTIONS)
 }
@@ -56,10 +61,10 @@ pub const EXPERIMENTS: [Experiment; 27] = [
     ),
     on(On::FastCommit, app("fast-facebook", "Facebook, fast commits", "facebook")),
     on(On::Emmc, sql("emmc-insert", "inserts, eMMC", Operation::Insert)),
-    on(On::Emmc, sql("emmc-update", "updates, eMMC", Operation::Update)),
-    on(On::Emmc, sql("emmc-delete", "deletes, eMMC", Operation::Delete)),
+    long(on(On::Emmc, sql("emmc-update", "updates, eMMC", Operation::Update))),
+    long(on(On::Emmc, sql("emmc-delete", "deletes, eMMC", Operation::Delete))),
     on(On::Emmc, files("emmc-random-write", "random write, eMMC", Files::Overwrite, RANDOM_WRITES)),
-    on(
+    long(on(
         On::Emmc,
         files(
             "emmc-sequential-write",
@@ -67,15 +72,15 @@ pub const EXPERIMENTS: [Experiment; 27] = [
             Files::SyncedStream,
             SEQUENTIAL_WRITES,
         ),
-    ),
-    on(
+    )),
+    long(on(
         On::Emmc,
         files("emmc-random-read", "random read, eMMC", Files::ColdReadRandom, RANDOM_READS),
-    ),
-    on(
+    )),
+    long(on(
         On::Emmc,
         files("emmc-sequential-read", "sequential read, eMMC", Files::ColdRead, SEQUENTIAL_READS),
-    ),
+    )),
     on(On::Emmc, app("emmc-facebook", "Facebook, eMMC", "facebook")),
-    on(On::Emmc, files("emmc-append", "writes with fsync, eMMC", Files::Append, 300)),
+    long(on(On::Emmc, files("emmc-append", "writes with fsync, eMMC", Files::Append, 300))),
 ];

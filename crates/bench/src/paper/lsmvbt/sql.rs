@@ -42,8 +42,8 @@ pub const INSERTS: Sheet = Sheet {
     title: "Mobibench inserts in a new database, by pages a checkpoint",
     theirs: &["ms"],
     columns: &[
-        compared("/s", "sql-insert", Figure::PerSecond),
         column("mean ms", "sql-insert", Figure::MeanMillis),
+        compared("/s", "sql-insert", Figure::PerSecond),
         column("KB", "sql-insert", Figure::Kilobytes),
         column("flushes", "sql-insert", Figure::Flushes),
     ],
