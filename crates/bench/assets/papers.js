@@ -100,3 +100,4 @@ const Papers = (() => {
   document.getElementById("made-by").textContent = `Made by ${data.program}: oneflush bench --paper all. Nothing measured on the emulated devices is a claim about a product.`;
   return { data };
 })();
+document.documentElement.dataset.ready = "yes";

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use oneflush_bench::guest::GuestFs;
+use oneflush_bench::guest::{GuestArch, GuestFs};
 use oneflush_bench::interrupt;
 use oneflush_bench::mode::{Journal, Mode, Synchronous};
 use oneflush_bench::place::{FlashKind, FsKind, Storage, flash};
@@ -58,13 +58,14 @@ const OF_NO_PAPER: [&str; 19] = [
 ];
 
 /// Options that say what to measure.
-const MEASURING: [&str; 35] = [
+const MEASURING: [&str; 36] = [
     "paper",
     "only",
     "short",
     "inputs",
     "output",
     "guest",
+    "guest_arch",
     "dir",
     "fs",
     "device",
@@ -178,6 +179,16 @@ pub struct Options {
         help_heading = "Where"
     )]
     guest: Vec<GuestFs>,
+    /// With --guest: the processor of the guest; aarch64 needs `packages/cross aarch64-linux-gnu`
+    /// before
+    #[arg(
+        long,
+        value_name = "ARCH",
+        default_value = "x86_64",
+        conflicts_with = "paper",
+        help_heading = "Where"
+    )]
+    guest_arch: GuestArch,
 
     /// Modes to compare, separated by commas
     #[arg(long, value_name = "MODES", help_heading = "What")]
@@ -311,7 +322,7 @@ pub struct Options {
 
     /// Repeat the tables and figures of a paper, theirs beside ours, with a verdict for each claim:
     /// lsmvbt, eager, io, waldio or maw; all: each of them, and one page of all claims. Only where,
-    /// --txns and --rounds can be chosen; default: their numbers, 3 rounds (all: 1 round, some 40
+    /// --txns and --rounds can be chosen; default: their numbers, 3 rounds (all: 1 round, some 25
     /// minutes)
     #[arg(
         long,

@@ -186,7 +186,11 @@ fn what_does_not_fit_a_paper_is_refused_with_the_way_out() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path().join("file"), "").unwrap();
     for (arguments, code, words) in [
-        (&["--paper", "walido"][..], 2, &["walido", "it is one of: waldio, maw"][..]),
+        (
+            &["--paper", "walido"][..],
+            2,
+            &["walido", "it is one of: lsmvbt, eager, io, waldio, maw"][..],
+        ),
         (&["--paper", "waldio", "--modes", "wal"], 2, &["--modes", "--paper"]),
         (&["--paper", "waldio", "--csv"], 2, &["--csv", "--paper"]),
         (&["--paper", "waldio", "--from", "file"], 2, &["--from", "--paper"]),

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{Checkout, Found, GuestError, GuestFs, SUBCOMMAND, Spec};
+use super::{Checkout, Found, GuestArch, GuestError, GuestFs, SUBCOMMAND, Spec};
 use crate::report::SavedError;
 
 /// Emulated, 1,000 commits take some 5 s.
@@ -13,9 +13,10 @@ const SECONDS_MAX: &str = "3600";
 
 impl Checkout {
     /// One guest with this file system, and all runs in it, one after the other. `program` is this
-    /// program: the guest has the same.
+    /// program: a guest of the same processor has it, too.
     pub fn measure(
         &self,
+        arch: GuestArch,
         fs: GuestFs,
         program: &Path,
         specs: &[Spec],
@@ -35,10 +36,12 @@ impl Checkout {
         symlink(program, &named).map_err(file(&named))?;
 
         let run = self.run();
+        let own = (arch == GuestArch::X86_64).then_some(&named);
         let ended = Command::new(&run)
-            .args(["--fs", fs.name(), "--seconds", SECONDS_MAX, "--work"])
+            .args(["--arch", arch.name(), "--fs", fs.name(), "--seconds", SECONDS_MAX, "--work"])
             .arg(work.path())
-            .args([&script, &named])
+            .arg(&script)
+            .args(own)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

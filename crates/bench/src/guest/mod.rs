@@ -55,6 +55,35 @@ impl GuestFs {
     }
 }
 
+/// The guest's processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GuestArch {
+    #[default]
+    X86_64,
+    /// With the program that `packages/cross aarch64-linux-gnu` makes.
+    Aarch64,
+}
+
+impl GuestArch {
+    const ALL: [GuestArch; 2] = [GuestArch::X86_64, GuestArch::Aarch64];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            GuestArch::X86_64 => "x86_64",
+            GuestArch::Aarch64 => "aarch64",
+        }
+    }
+}
+
+impl FromStr for GuestArch {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<GuestArch, String> {
+        let found = GuestArch::ALL.into_iter().find(|arch| arch.name() == word);
+        found.ok_or_else(|| format!("{word:?}: a guest is x86_64 or aarch64"))
+    }
+}
+
 impl fmt::Display for GuestFs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

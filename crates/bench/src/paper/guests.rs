@@ -9,7 +9,7 @@ use std::str::FromStr;
 use super::measure::{MeasuredExperiment, MeasuredMode, Missing, PaperError, PaperPlan};
 use super::{Experiment, How};
 use crate::environment::Environment;
-use crate::guest::{Checkout, Found, GuestFs, Spec};
+use crate::guest::{Checkout, Found, GuestArch, GuestFs, Spec};
 use crate::mode::{Journal, Mode, ModeError};
 use crate::run::{FLOOR_WRITES, Progress};
 use crate::workload::Workload;
@@ -67,7 +67,7 @@ pub fn measure(
         };
         progress.part(1, 1, &format!("guest with {fs}"));
         let specs: Vec<Spec> = parts.iter().map(|part| part.spec.clone()).collect();
-        match guests.checkout.measure(fs, &plan.program, &specs) {
+        match guests.checkout.measure(GuestArch::X86_64, fs, &plan.program, &specs) {
             Ok(found) => {
                 environments.extend(found.first().map(|found| Environment {
                     place: format!("guest with {fs}; {}", guests.emulator),

@@ -16,7 +16,7 @@ use crate::interrupt;
 use crate::kv::{self, KvError};
 use crate::mode::{Mode, ModeError};
 use crate::observe::{Class, Source};
-use crate::place::{FlashKind, FsKind, Storage};
+use crate::place::{FlashKind, FsKind, PlaceError, Storage};
 use crate::report::{Figures, FloorFigures, Report};
 use crate::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Progress, Rounds, RunError, Workers};
 use crate::transactions::{self, Spread, Transactions, Writes};
@@ -337,22 +337,41 @@ fn one(
         How::Rounds | How::Turns => vec![modes],
     };
     let mut environment = None;
-    for group in groups.into_iter().filter(|group| !group.is_empty()) {
+    for mut group in groups.into_iter().filter(|group| !group.is_empty()) {
         let folder = tempfile::tempdir().map_err(PaperError::Folder)?;
         let recording = folder.path().join("commits.zst");
         let records = experiment.how == How::Recorded;
-        let Some(plan) = experiment.plan(plan, &group, records.then_some(recording.as_path()))
-        else {
-            break;
-        };
+        let recording = recording.as_path();
+        let of_group =
+            |group: &[Runnable]| experiment.plan(plan, group, records.then_some(recording));
+        let Some(mut plan) = of_group(&group) else { break };
         let failed = |source| PaperError::Run { what: experiment.what, source };
-        let results = run::run(&plan, progress).map_err(failed)?;
+        let results = match run::run(&plan, progress) {
+            // Who may not mount measures the others.
+            Err(RunError::Place(error @ PlaceError::OneflushMount { .. })) => {
+                let (mounted, others): (Vec<_>, Vec<_>) =
+                    group.into_iter().partition(|one| one.mode.is_mounted);
+                let why = error.to_string();
+                let missing =
+                    mounted.iter().map(|one| Missing { mode: one.word, why: why.clone() });
+                found.missing.extend(missing);
+                group = others;
+                if group.is_empty() {
+                    continue;
+                }
+                let Some(rest) = of_group(&group) else { break };
+                plan = rest;
+                run::run(&plan, progress)
+            }
+            other => other,
+        }
+        .map_err(failed)?;
         let report = Report::new(&plan, results);
         let failed = |source| PaperError::Commits { what: experiment.what, source };
         let (mut commits, mut transactions, mut writes) = (None, None, None);
         if records {
             let database = &plan.workload.databases(0)[0];
-            let identified = transactions::identify(&recording).map_err(failed)?;
+            let identified = transactions::identify(recording).map_err(failed)?;
             let of_worker = commits::of_worker(identified.transactions, &format!("/{database}"));
             commits = Commits::of(&of_worker, found.operations);
             transactions = Transactions::of(&of_worker);

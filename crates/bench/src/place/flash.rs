@@ -220,6 +220,12 @@ impl FlashDevice {
     ) -> Result<FlashDevice, PlaceError> {
         let preset = kind.preset;
         let failed = |message: String| PlaceError::Flash { preset: preset.name, message };
+        if size_bytes < kind.bytes_least() {
+            let least = kind.bytes_least() >> 30;
+            return Err(failed(format!(
+                "--size is {size_bytes} bytes, and {least} GiB is the least"
+            )));
+        }
         Geometry::new(preset.model().shape, size_bytes)
             .map_err(|error| failed(format!("--size {size_bytes}: {error}")))?;
         if !Path::new("/dev/fuse").exists() {

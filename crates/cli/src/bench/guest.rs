@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use oneflush_bench::guest::{self, Checkout, GuestFs, Spec};
+use oneflush_bench::guest::{self, Checkout, GuestArch, GuestFs, Spec};
 use oneflush_bench::report::Report;
 use oneflush_bench::run::{Plan, Workers};
 
@@ -36,11 +36,16 @@ pub fn main(file_systems: &[GuestFs], options: &bench::Options) -> Result<Report
     let mut reports = Vec::new();
     for (at, fs) in file_systems.iter().enumerate() {
         eprintln!("guest {} of {}: {fs}", at + 1, file_systems.len());
-        let found = checkout.measure(*fs, &program, std::slice::from_ref(&spec));
+        let found =
+            checkout.measure(options.guest_arch, *fs, &program, std::slice::from_ref(&spec));
         let found = found.map_err(Failure::failed)?;
         reports.extend(found.into_iter().map(|found| (fs.to_string(), found.report)));
     }
-    Report::of_guests(reports, &emulator())
+    let emulator = match options.guest_arch {
+        GuestArch::X86_64 => emulator(),
+        GuestArch::Aarch64 => format!("{}, aarch64", emulator()),
+    };
+    Report::of_guests(reports, &emulator)
         .ok_or_else(|| Failure::usage("--guest names no file system; try --guest f2fs,ext4"))
 }
 
