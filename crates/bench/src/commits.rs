@@ -43,8 +43,8 @@ pub fn read(recording: &Path, database: &str, count: u64) -> Result<Option<Commi
     Ok(Commits::of(&of_worker(found, database), count))
 }
 
-/// Of the transactions that a recording has, those of the worker on the database whose path ends so,
-/// in their order.
+/// Of the transactions that a recording has, those of the worker on the database whose path ends
+/// so, in their order.
 pub fn of_worker(mut found: Vec<Transaction>, database: &str) -> Vec<Transaction> {
     found.retain(|one| one.database.to_string().ends_with(database));
     found.retain(|one| one.process.thread != one.process.process);

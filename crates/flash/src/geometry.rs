@@ -13,8 +13,8 @@
 //! ```
 //!
 //! The spare share counts what garbage collection can win. The open blocks, the reserve and what it
-//! works ahead come on top. In a device of full size they are nothing beside it; in a small one they would be all of
-//! it, and the write amplification another one.
+//! works ahead come on top. In a device of full size they are nothing beside it; in a small one
+//! they would be all of it, and the write amplification another one.
 
 use serde::Serialize;
 

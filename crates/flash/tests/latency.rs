@@ -252,8 +252,8 @@ fn presets_take_what_the_documentation_says() {
     }
 }
 
-/// In a file of 16 MB, as Sung's thesis has it of a Nexus 7 (section 3.3): 13.2 MB/s for 256 KB and a
-/// sync, 0.5 MB/s for 4 KB and a sync. There a file system writes as well.
+/// In a file of 16 MB, as Sung's thesis has it of a Nexus 7 (section 3.3): 13.2 MB/s for 256 KB and
+/// a sync, 0.5 MB/s for 4 KB and a sync. There a file system writes as well.
 #[test]
 fn a_full_emmc_is_in_the_order_of_one_that_was_measured() {
     let preset = Preset::named("emmc").expect("a preset");

@@ -56,8 +56,8 @@ fn lambert_w_is_the_inverse_of_w_times_e_to_the_w() {
     }
 }
 
-/// Xiang, Kurkoski: "An Improved Analytical Expression for Write Amplification in NAND Flash", 2011:
-/// for 30 % of spare 2.36 by the formula, 2.35 by simulation.
+/// Xiang, Kurkoski: "An Improved Analytical Expression for Write Amplification in NAND Flash",
+/// 2011: for 30 % of spare 2.36 by the formula, 2.35 by simulation.
 #[test]
 fn the_formulas_give_what_was_published() {
     assert!((by_age(1.3) - 2.36).abs() < 0.01, "{}", by_age(1.3));

@@ -37,18 +37,18 @@ const FILES_EAGER: &str = "files:mounted";
 
 const NOTES: [&str; 11] = [
     "Theirs are the numbers of the thesis' tables and text. What only its pictures show is `–`.",
-    "Theirs is eager synching inside of ext4, whose journal is the log. Ours is a mount of `oneflush \
-        mount` over the same ext4, with a log beside it.",
-    "Strategy eager is the same idea for SQLite's WAL alone. It stands beside theirs and is no part \
-        of the thesis.",
+    "Theirs is eager synching inside of ext4, whose journal is the log. Ours is a mount of \
+        `oneflush mount` over the same ext4, with a log beside it.",
+    "Strategy eager is the same idea for SQLite's WAL alone. It stands beside theirs and is no \
+        part of the thesis.",
     "A request's sectors have 512 bytes. Sequential is the part of all sectors that is in bursts \
         longer than 128 sectors; writes that follow each other in time and on the device are one \
         burst.",
     "MB are 1,000,000 bytes at the block device, with all that the kernel writes back behind the \
         run. Which run the MB of Table 5.4 cover is not clear from the thesis.",
-    "The file test has the numbers of calls that Table 5.2 leads to: 1,431 random writes of 4 KiB in \
-        a file of 43 MiB, 148 sequential writes of 256 KiB, each with `fsync`. They read 24,000 \
-        blocks and 376 pieces, 191 MB, none of them from a page cache.",
+    "The file test has the numbers of calls that Table 5.2 leads to: 1,431 random writes of 4 \
+        KiB in a file of 43 MiB, 148 sequential writes of 256 KiB, each with `fsync`. They read \
+        24,000 blocks and 376 pieces, 191 MB, none of them from a page cache.",
     "A sequential write of 256 KiB is below the threshold of 400 KB and goes to the log, in theirs \
         and in ours.",
     "The apps are replays of recorded file operations without the time between them: \
@@ -56,9 +56,9 @@ const NOTES: [&str; 11] = [
         which were never published.",
     "Emulated eMMC: a model of flash with the numbers that `oneflush bench --device emmc` prints. \
         Nothing measured on it is a claim about a product.",
-    "On ext4 of today an `fsync` that only overwrites makes the journal commit where the file's time \
-        has changed. Clocks of files tick every few ms. So on a fast device most syncs are one \
-        write, and on a slow one each has its commit.",
+    "On ext4 of today an `fsync` that only overwrites makes the journal commit where the file's \
+        time has changed. Clocks of files tick every few ms. So on a fast device most syncs are \
+        one write, and on a slow one each has its commit.",
     "The thesis tells its best gain as 50 % (abstract), 100 % (introduction) and 73 % (Table 5.4), \
         and its mean gain as 25 %, where its table gives 29 % for the apps and 45 % for all.",
 ];
@@ -105,7 +105,10 @@ const THEIRS: [&str; 4] = ["theirs", "MB", "sectors", "seq %"];
 
 /// What Table 5.4 tells of an experiment.
 macro_rules! of_table {
-    ($title:literal, $rate:ident, $head:literal, $experiment:literal, $control:ident, $rows:ident) => {
+    (
+        $title:literal, $rate:ident, $head:literal, $experiment:literal,
+        $control:ident, $rows:ident
+    ) => {
         Sheet {
             source: "Table 5.4",
             title: $title,

@@ -43,17 +43,17 @@ const YCSB: &str = "phone_ycsb_a.ftrace.gz";
 const MOST: &str = "most_result.po";
 
 const NOTES: [&str; 7] = [
-    "Theirs are the numbers of the text and the tables. What only pictures show is `–`. Where users \
-        differ, the claim names the user.",
+    "Theirs are the numbers of the text and the tables. What only pictures show is `–`. Where \
+        users differ, the claim names the user.",
     "Ours are of three kinds: two traces of phones that others recorded (DIR/traces with `--inputs \
         DIR`), the SQL of two apps run here in PERSIST and recorded (DIR/sql), and single inserts \
         here in each journal mode, recorded.",
     "Transactions are found in the recordings by `oneflush identify`, which is not told the mode. \
         KB are 1,024 bytes.",
-    "The two phones' traces have 447 transactions of one app and 6 of three. Quantiles beyond their \
-        numbers are the largest.",
-    "Calls are those of SQLite to its files, counted in our VFS. The one that synchronizes the folder \
-        is not in them.",
+    "The two phones' traces have 447 transactions of one app and 6 of three. Quantiles beyond \
+        their numbers are the largest.",
+    "Calls are those of SQLite to its files, counted in our VFS. The one that synchronizes the \
+        folder is not in them.",
     "An app's statements run one after the other on one connection, without the time between them. \
         On the phone two threads ran them.",
     "The device of a run here is not a phone's. So latencies are compared to their own median; the \
@@ -115,7 +115,10 @@ const fn of_user(label: &'static str, theirs: &'static [Option<f64>]) -> Row {
 
 /// The same rows for sizes and for latencies.
 macro_rules! spread {
-    ($source:literal, $title:literal, $quantity:ident, $experiment:literal, $control:ident, $rows:expr) => {
+    (
+        $source:literal, $title:literal, $quantity:ident, $experiment:literal,
+        $control:ident, $rows:expr
+    ) => {
         Sheet {
             source: $source,
             title: $title,

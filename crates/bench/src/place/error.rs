@@ -50,8 +50,8 @@ pub enum PlaceError {
     Directory { dir: PathBuf, reason: io::Error },
 
     #[error(
-        "--device {preset}: the emulated device cannot be made: {message}; leave --device out for a \
-            loop device on a file"
+        "--device {preset}: the emulated device cannot be made: {message}; leave --device out \
+            for a loop device on a file"
     )]
     Flash { preset: &'static str, message: String },
 

@@ -1,7 +1,7 @@
 //! An emulated flash device below a scratch file system (`oneflush-flash`).
 //!
 //! ```text
-//! file system ─▶ loop device ─▶ FUSE file "disk" ─▶ process `oneflush __flash` ─▶ image without a name
+//! file system ─▶ loop device ─▶ FUSE file "disk" ─▶ process `oneflush __flash` ─▶ nameless image
 //! ```
 //!
 //! The device is served by a process of its own. If it were this process, a thread that waits for
@@ -330,7 +330,7 @@ impl Drop for FlashDevice {
 /// All presets, each number with its source.
 pub fn describe() -> String {
     let mut text = String::from(
-        "Emulated flash devices. They are models and no products. Behind each number is its source.\n",
+        "Emulated flash devices: models, and no products. Behind each number is its source.\n",
     );
     for preset in Preset::ALL {
         text.push_str(&format!("\n{}: {}\n", preset.name, preset.describes));

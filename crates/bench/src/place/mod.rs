@@ -10,8 +10,8 @@
 //! The kernel does not drop an empty directory to mount on, or the subdirectory of a run with
 //! `--dir`. `Drop` removes these or, if the process is killed, a [`Guard`].
 //!
-//! `Place` is taken away in this order: unmount, (the loop device clears itself), the emulated flash
-//! device if there is one, directory.
+//! `Place` is taken away in this order: unmount, (the loop device clears itself), the emulated
+//! flash device if there is one, directory.
 //!
 //! A directory of a place may be mounted by `oneflush mount` meanwhile ([`Mounted`]).
 

@@ -1,11 +1,12 @@
 //! Workloads without SQLite: what a sync of a file, or a byte of one, costs in a directory.
 //!
 //! Each worker has a file of its own. It is written and read in units of one size: blocks of 4 KiB
-//! or pieces of 256 KiB. A unit begins with its number in the file and goes on with random bytes. So
-//! a log that writes differences does not profit from them, and the file can be checked afterwards.
+//! or pieces of 256 KiB. A unit begins with its number in the file and goes on with random bytes.
+//! So a log that writes differences does not profit from them, and the file can be checked
+//! afterwards.
 //!
-//! Cold reads are of a file that no page cache has: not the kernel's of this file, and not that of a
-//! file below a mount. So root drops the kernel's whole cache before.
+//! Cold reads are of a file that no page cache has: not the kernel's of this file, and not that of
+//! a file below a mount. So root drops the kernel's whole cache before.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -321,8 +321,8 @@ fn d3_what_was_flushed_survives_a_loss_of_power_at_any_operation() {
     assert!(losses.get() > 300, "{}", losses.get());
 }
 
-/// Each must be found with as many scenes as the sound one has, by D3 alone. The scenes are the same each
-/// time.
+/// Each must be found with as many scenes as the sound one has, by D3 alone. The scenes are the
+/// same each time.
 #[test]
 fn broken_devices_are_caught() {
     let flaws = [Flaw::ErasesFirst, Flaw::ForgetsTrimmed, Flaw::CopiesAsNew, Flaw::KeepsCache];

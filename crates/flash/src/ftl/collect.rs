@@ -54,9 +54,9 @@ impl<N: Nand> Ftl<N> {
         Ok(())
     }
 
-    /// Counted are erased pages, in free blocks and in open ones. When the host's block is full, one
-    /// free block must be there beyond the reserve; up to another one is in the block for copies. A
-    /// victim gives its pages back only at its end, hence those that are ahead.
+    /// Counted are erased pages, in free blocks and in open ones. When the host's block is full,
+    /// one free block must be there beyond the reserve; up to another one is in the block for
+    /// copies. A victim gives its pages back only at its end, hence those that are ahead.
     fn has_enough(&self) -> bool {
         let block_pages = self.geometry.block_pages();
         let open = [self.host, self.collection].into_iter().flatten();

@@ -16,8 +16,8 @@ use std::process::{Child, Command, Stdio};
 
 /// Never descends into a mount: `umount` comes first, and `rm` stays in one file system. Repeated
 /// for two seconds, because the kernel closes our pipe before it is done with our other files. An
-/// open file is busy. It comes before the test, too: where the server of a mount by FUSE is dead, the
-/// directory seems not to be there.
+/// open file is busy. It comes before the test, too: where the server of a mount by FUSE is dead,
+/// the directory seems not to be there.
 const REMOVE_DIRECTORY: &str = r#"
 trap '' INT TERM HUP QUIT
 read -r _

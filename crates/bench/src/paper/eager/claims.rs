@@ -7,8 +7,8 @@ use super::{
 use crate::paper::short::cell;
 use crate::paper::{Across, Cell, Claim, Figure, Of, Rule, Unmeasured};
 
-const FAST_DEVICE: &str = "Where a flush takes 0.1 ms, the processor time of the daemon is most of a \
-    sync.";
+const FAST_DEVICE: &str = "Where a flush takes 0.1 ms, the processor time of the daemon is most \
+    of a sync.";
 const CLOCKS: &str = "On a fast device most overwrites fall into one tick of the files' clock, and \
     ext4 has nothing to journal.";
 const FUSE_READS: &str = "A read that misses the page cache is a request to the daemon.";

@@ -7,8 +7,8 @@ use super::{
 use crate::paper::short::cell;
 use crate::paper::{Across, At, Claim, Figure, Of, Quantity, Rule, Unmeasured};
 
-const OTHER_PHONES: &str = "They are two phones' traces of seconds, with other apps, and the SQL of \
-    two apps.";
+const OTHER_PHONES: &str = "They are two phones' traces of seconds, with other apps, and the SQL \
+    of two apps.";
 const AWAKE: &str = "Phones that sleep make the long ones. None slept here.";
 const FOLDER: &str = "SQLite of today synchronizes the folder of the journal in each transaction, \
     and ext4's journal commits for it.";

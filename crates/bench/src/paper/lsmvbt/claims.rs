@@ -70,8 +70,8 @@ pub const fn at_least(times: f64) -> Rule {
     Rule::AtLeast { holds: times * 0.9, in_part: 1.0 }
 }
 
-pub const FLUSH_COSTS: &str = "Most of a commit is the flush here, and each mode has one. In theirs it \
-    made the file system write its journal.";
+pub const FLUSH_COSTS: &str = "Most of a commit is the flush here, and each mode has one. In \
+    theirs it made the file system write its journal.";
 
 pub const CLAIMS: [Claim; 66] = [
     goal!("2,000 rows, rising keys: an insert writes 1.10 pages", "rising-2000", Pages, 1.10, 1.25),

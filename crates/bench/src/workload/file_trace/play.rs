@@ -1,5 +1,5 @@
-//! The threads of a replay. Each does its steps in their order, and waits for those of others on the
-//! same file (rule 1 of `plan`).
+//! The threads of a replay. Each does its steps in their order, and waits for those of others on
+//! the same file (rule 1 of `plan`).
 //!
 //! They run beside the benchmark's worker, which gets the time of every sync from them.
 
