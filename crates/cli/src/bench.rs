@@ -598,7 +598,9 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
     let modes = modes(options, &workload)?;
     if let Some(mode) = modes.iter().find(|mode| !workload.fits(mode)) {
         let message = if mode.is_files() {
-            format!("mode {mode} is for workloads without SQLite: append, overwrite and such")
+            format!(
+                "mode {mode} is for workloads without SQLite: append, overwrite, stream and such"
+            )
         } else {
             format!("mode {mode}: this workload is without SQLite; use {DEFAULT_MODES_OF_FILES}")
         };

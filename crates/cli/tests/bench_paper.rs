@@ -62,7 +62,8 @@ fn single_commits_are_found_at_a_device_and_told_beside_theirs() {
     // only while it grows.
     let wal = row(&report, source, "WAL");
     assert_eq!(value(&wal, "laid out KB"), Some(8.0));
-    assert_eq!(value(&wal, "requests"), Some(3.0));
+    // What the kernel merges depends on the moment.
+    assert!((3.0..=4.0).contains(&value(&wal, "requests").unwrap()), "{wal:?}");
     assert!(value(&wal, "fs journal %").unwrap() < 20.0, "{wal:?}");
     assert!(value(&wal, "new KB").unwrap() >= 20.0, "{wal:?}");
     // A log that is laid out takes one block a commit, and nothing else.
@@ -71,7 +72,10 @@ fn single_commits_are_found_at_a_device_and_told_beside_theirs() {
     assert_eq!(value(&waldio, "4 KiB once %"), Some(100.0));
     assert_eq!(value(&waldio, "fs journal %"), Some(0.0));
     let verdicts = report["verdicts"].as_array().unwrap();
-    assert!(verdicts.len() == 2 && verdicts.iter().all(|one| one["verdict"] == "holds"));
+    for says in ["one write request of 4 KiB", "no commit makes the file system write"] {
+        let one = verdicts.iter().find(|one| one["claim"].as_str().unwrap().contains(says));
+        assert_eq!(one.unwrap()["verdict"], "holds", "{verdicts:?}");
+    }
     assert!(report["environment"]["place"].as_str().unwrap().contains("loop device"));
     // Only the experiments that this figure needs ran.
     assert_eq!(report["experiments"].as_array().unwrap().len(), 2);
