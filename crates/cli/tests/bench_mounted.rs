@@ -227,10 +227,7 @@ fn modes_and_workloads_that_do_not_fit_are_refused_by_name() {
         (&["--modes", "files:full"], ["files:full", "files or files:mounted"]),
         (&["--workload", "stream", "--in-turns"], ["--in-turns", "cached-read"]),
         (&["--workload", "append", "--beside-writer"], ["--beside-writer", "point or scan"]),
-        (
-            &["--workload", "appendix"],
-            ["appendix", "append, append-unsynced, overwrite", "cached-read"],
-        ),
+        (&["--workload", "appendix"], ["appendix", "append, append-unsynced, overwrite"]),
     ] {
         let mut command = sandbox.oneflush();
         let output = command.arg("bench").args(arguments).arg("--dir").arg(&dir).output().unwrap();
