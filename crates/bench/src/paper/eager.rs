@@ -16,7 +16,7 @@ pub const EAGER: Paper = Paper {
     experiments: &experiments::EXPERIMENTS,
     sheets: &SHEETS,
     patterns: &[],
-    claims: &[&claims::CLAIMS],
+    claims: &claims::CLAIMS,
     unmeasured: &claims::UNMEASURED,
     across: &claims::ACROSS,
     notes: &NOTES,

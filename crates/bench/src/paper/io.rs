@@ -16,7 +16,7 @@ pub const IO: Paper = Paper {
     experiments: &EXPERIMENTS,
     sheets: &SHEETS,
     patterns: &[],
-    claims: &[&claims::CLAIMS],
+    claims: &claims::CLAIMS,
     unmeasured: &claims::UNMEASURED,
     across: &claims::ACROSS,
     notes: &NOTES,
