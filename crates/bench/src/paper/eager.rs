@@ -54,7 +54,7 @@ const NOTES: [&str; 11] = [
     "The apps are replays of recorded file operations without the time between them: \
         DIR/mobigen/NAME.mobigen with `--inputs DIR`. They are not the recordings of the thesis, \
         which were never published.",
-    "Emulated eMMC: a model of flash with the numbers that `oneflush bench --device emmc` prints. \
+    "Emulated eMMC: a model of flash with the numbers that `oneflush bench --device list` prints. \
         Nothing measured on it is a claim about a product.",
     "On ext4 of today an `fsync` that only overwrites makes the journal commit where the file's \
         time has changed. Clocks of files tick every few ms. So on a fast device most syncs are \
