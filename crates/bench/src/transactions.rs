@@ -8,6 +8,7 @@ use std::path::Path;
 use oneflush_trace::identify::{Identifier, Layer, Transaction};
 use oneflush_trace::import::{self, ImportError};
 use oneflush_trace::model::{Action, Event, SECTOR_BYTES};
+use oneflush_trace::report::quantile;
 use serde::{Deserialize, Serialize};
 
 /// All that is found in a file.
@@ -107,26 +108,22 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// A quantile is the smallest value that so many are not above, as in the reports of traces.
-    fn of(mut values: Vec<f64>) -> Spread {
-        values.sort_by(f64::total_cmp);
-        let Some((least, most)) = values.first().copied().zip(values.last().copied()) else {
+    fn of(mut values: Vec<u64>) -> Spread {
+        values.sort_unstable();
+        let Some((least, most)) = values.first().zip(values.last()) else {
             return Spread::default();
         };
-        let at = |part: f64| {
-            let rank = (part * values.len() as f64).ceil() as usize;
-            values[rank.clamp(1, values.len()) - 1]
-        };
-        let sum: f64 = values.iter().sum();
+        let at = |share| quantile(&values, share) as f64;
+        let sum = values.iter().map(|&value| value as f64).sum();
         Spread {
             sum,
-            least,
+            least: *least as f64,
             median: at(0.5),
             mean: sum / values.len() as f64,
             p75: at(0.75),
             p99: at(0.99),
             p999: at(0.999),
-            most,
+            most: *most as f64,
         }
     }
 }
@@ -134,9 +131,7 @@ impl Spread {
 impl Transactions {
     /// None of none.
     pub fn of(found: &[Transaction]) -> Option<Transactions> {
-        let spread = |of: fn(&Transaction) -> u64| {
-            Spread::of(found.iter().map(|one| of(one) as f64).collect())
-        };
+        let spread = |of: fn(&Transaction) -> u64| Spread::of(found.iter().map(of).collect());
         let count_of =
             |is: fn(&Transaction) -> bool| found.iter().filter(|one| is(one)).count() as u64;
         let mut by_mode: BTreeMap<String, u64> = BTreeMap::new();
@@ -178,13 +173,13 @@ mod tests {
 
     #[test]
     fn quantiles_are_values_that_occur() {
-        let spread = Spread::of((1..=1000).map(f64::from).collect());
+        let spread = Spread::of((1..=1000).collect());
         assert_eq!((spread.least, spread.median, spread.mean), (1.0, 500.0, 500.5));
         assert_eq!(
             (spread.p75, spread.p99, spread.p999, spread.most),
             (750.0, 990.0, 999.0, 1000.0)
         );
-        assert_eq!(Spread::of(vec![7.0]).p999, 7.0);
+        assert_eq!(Spread::of(vec![7]).p999, 7.0);
         assert_eq!(Spread::of(Vec::new()), Spread::default());
     }
 }

@@ -6,9 +6,8 @@
 //! for it. A flush without data does not end a burst: nothing is written elsewhere.
 
 use oneflush_trace::kernel::attribute::{Event, What};
+use oneflush_trace::model::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
-
-pub const SECTOR_BYTES: u64 = 512;
 
 /// A burst of more sectors than this is a long one.
 const LONG_SECTORS: u64 = 128;

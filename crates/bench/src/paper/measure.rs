@@ -225,7 +225,7 @@ impl PaperPlan {
                 Ok(PlaceChoice::Scratch {
                     fs: FsKind::Ext4,
                     size_bytes: (*size_bytes).max(kind.bytes_least()),
-                    storage: Storage::flash(kind, &self.program),
+                    storage: Storage::Flash { kind, program: self.program.clone() },
                 })
             }
             (On::FastCommit | On::Emmc, _) => Err(NO_DEVICE.to_owned()),

@@ -21,8 +21,8 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use oneflush_flash::serve::{Options, Precondition};
-use oneflush_flash::{Geometry, Preset};
+use oneflush_flash::serve::{Late, Options, Precondition};
+use oneflush_flash::{Counters, Geometry, Preset};
 use oneflush_trace::kernel::Guard;
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
@@ -89,13 +89,6 @@ impl fmt::Display for FlashKind {
     }
 }
 
-impl Storage {
-    /// For the papers' phones.
-    pub fn flash(kind: FlashKind, program: &Path) -> Storage {
-        Storage::Flash { kind, program: program.to_owned() }
-    }
-}
-
 /// Until the device can be opened, which takes as long as it is filled.
 const READY_MAX: Duration = Duration::from_secs(60);
 /// Until the kernel has given the loop device up.
@@ -117,8 +110,6 @@ pub struct FlashCounts {
     pub host_bytes: u64,
     /// That were programmed for it: also padding, garbage collection and the map.
     pub programmed_bytes: u64,
-    pub collection_bytes: u64,
-    pub padding_bytes: u64,
     pub erases: u64,
     pub answers: u64,
     /// By so much, in sum, answers came later than the device would have given them. Delays of up
@@ -133,8 +124,6 @@ impl FlashCounts {
         FlashCounts {
             host_bytes: self.host_bytes.saturating_sub(before.host_bytes),
             programmed_bytes: self.programmed_bytes.saturating_sub(before.programmed_bytes),
-            collection_bytes: self.collection_bytes.saturating_sub(before.collection_bytes),
-            padding_bytes: self.padding_bytes.saturating_sub(before.padding_bytes),
             erases: self.erases.saturating_sub(before.erases),
             answers: self.answers.saturating_sub(before.answers),
             late_us: self.late_us.saturating_sub(before.late_us),
@@ -146,16 +135,9 @@ impl FlashCounts {
     pub fn read(counters: &Path) -> io::Result<FlashCounts> {
         let report: ServerReport = serde_json::from_slice(&fs::read(counters)?)?;
         let counters = report.counters;
-        let programmed = counters.programmed;
         Ok(FlashCounts {
             host_bytes: counters.host.write_bytes,
-            programmed_bytes: programmed.host_bytes
-                + programmed.trim_bytes
-                + programmed.padding_bytes
-                + programmed.collection_bytes
-                + programmed.map_bytes,
-            collection_bytes: programmed.collection_bytes,
-            padding_bytes: programmed.padding_bytes,
+            programmed_bytes: counters.programmed.bytes(),
             erases: counters.erases + counters.map_erases,
             answers: report.late.answers,
             late_us: (report.late.late_us_mean * report.late.late as f64) as u64,
@@ -169,8 +151,8 @@ impl FlashCounts {
 struct ServerReport {
     options: ServerOptions,
     physical_bytes: u64,
-    counters: ServerCounters,
-    late: ServerLate,
+    counters: Counters,
+    late: Late,
 }
 
 #[derive(Deserialize)]
@@ -181,35 +163,6 @@ struct ServerOptions {
 #[derive(Deserialize)]
 struct ServerModel {
     endurance_cycles: u32,
-}
-
-#[derive(Deserialize)]
-struct ServerCounters {
-    host: ServerHost,
-    programmed: ServerProgrammed,
-    erases: u64,
-    map_erases: u64,
-}
-
-#[derive(Deserialize)]
-struct ServerHost {
-    write_bytes: u64,
-}
-
-#[derive(Deserialize)]
-struct ServerProgrammed {
-    host_bytes: u64,
-    trim_bytes: u64,
-    padding_bytes: u64,
-    collection_bytes: u64,
-    map_bytes: u64,
-}
-
-#[derive(Deserialize)]
-struct ServerLate {
-    answers: u64,
-    late: u64,
-    late_us_mean: f64,
 }
 
 impl FlashDevice {

@@ -1,9 +1,9 @@
 //! What was asked of the device, and what it did for that.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Commands of the host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     pub reads: u64,
     pub read_bytes: u64,
@@ -19,7 +19,7 @@ pub struct Host {
 }
 
 /// Pages of the array.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pages {
     pub read_host: u64,
     pub read_collection: u64,
@@ -30,7 +30,7 @@ pub struct Pages {
 }
 
 /// Bytes that the programs of pages were for. Their sum is all that was programmed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programmed {
     pub host_bytes: u64,
     /// Records of what was trimmed.
@@ -52,14 +52,14 @@ impl Programmed {
 }
 
 /// Erases of each block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wear {
     pub erases_min: u32,
     pub erases_mean: f64,
     pub erases_max: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
     pub host: Host,
     pub pages: Pages,

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// An answer is late if it was given so much after its time.
 const LATE: Duration = Duration::from_micros(20);
@@ -28,7 +28,7 @@ const TRIAL: Duration = Duration::from_micros(300);
 const TRIALS: usize = 32;
 
 /// Where the emulation is slower than the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Late {
     pub answers: u64,
     /// More than 20 µs.
