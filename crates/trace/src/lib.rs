@@ -17,3 +17,4 @@ pub mod live;
 pub mod model;
 pub mod record;
 pub mod report;
+mod utc;

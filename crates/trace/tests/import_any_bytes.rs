@@ -61,6 +61,7 @@ fn check(bytes: &[u8]) {
         Err(
             error @ (ImportError::Empty { .. }
             | ImportError::Unknown { .. }
+            | ImportError::Newer { .. }
             | ImportError::Read { .. }),
         ) => {
             assert!(error.to_string().starts_with("any: "));

@@ -19,6 +19,11 @@ pub enum ImportError {
             file anew, or record again"
     )]
     CutOff { name: String },
+    #[error(
+        "{name}: is a recording of format {format}; this oneflush knows format {known}. Read it \
+            with the oneflush that recorded it, or a newer one"
+    )]
+    Newer { name: String, format: u64, known: u32 },
     #[error("{name}: is in no known format. {}", .hint.map_or_else(
         || format!("Looked in its first {bytes} bytes for: {looked_for}"),
         |hint| (*hint).to_owned(),

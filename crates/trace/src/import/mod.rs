@@ -26,6 +26,7 @@ mod blkparse;
 mod blktrace;
 mod detect;
 mod error;
+mod facts;
 mod ftrace;
 mod line;
 mod most;
@@ -40,6 +41,7 @@ mod tracepoint;
 
 pub use detect::Format;
 pub use error::ImportError;
+pub use facts::{Clock, FORMAT as FACTS_FORMAT, Facts};
 pub use reader::{Reader, open, open_through, parts};
 pub use skipped::{NotUnderstood, Skipped};
 pub use strace::OFFSET_UNKNOWN;

@@ -9,7 +9,10 @@ use super::detect::{self, Format, LOOKED_AT_BYTES};
 use super::line::{Interner, Line};
 use super::source::{Source, Text};
 use super::strace::Strace;
-use super::{ImportError, Skipped, androtrace, blkparse, blktrace, ftrace, most, perf};
+use super::{
+    FACTS_FORMAT, Facts, ImportError, Skipped, androtrace, blkparse, blktrace, facts, ftrace, most,
+    perf,
+};
 use crate::model::{Event, Names};
 
 /// Reads a trace from its begin to its end.
@@ -28,7 +31,21 @@ pub struct Reader {
 struct Shared {
     names: Interner,
     skipped: Skipped,
+    facts: Facts,
     processes: Processes,
+}
+
+/// Why a part gives no more events.
+enum Fault {
+    Read(io::Error),
+    /// The recording is of this format.
+    Newer(u64),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        Fault::Read(error)
+    }
 }
 
 struct Part {
@@ -134,6 +151,7 @@ impl Reader {
     ) -> Result<Reader, ImportError> {
         let unreadable = |source| ImportError::Read { name: name.clone(), after: 0, source };
         let mut source = Source::new(read).map_err(unreadable)?;
+        let is_looked_for = format.is_none();
         let format = match format {
             Some(format) => format,
             None => loop {
@@ -157,6 +175,19 @@ impl Reader {
                 source.fill().map_err(unreadable)?;
             },
         };
+        // Not where the format is given: a reader of what comes should not wait for it.
+        if is_looked_for && format == Format::Ftrace {
+            while facts::may_follow(source.held()) && !source.ended() {
+                let held = source.held().len();
+                source.fill().map_err(unreadable)?;
+                if source.held().len() >= LOOKED_AT_BYTES || source.held().len() == held {
+                    break;
+                }
+            }
+            if let Some(format) = facts::newer(source.held()) {
+                return Err(ImportError::Newer { name, format, known: FACTS_FORMAT });
+            }
+        }
         let part = Part {
             source,
             strace: Strace::default(),
@@ -218,6 +249,11 @@ impl Reader {
         self.parts.iter().all(|part| part.strace.lacks().times.is_none())
     }
 
+    /// What the recording says of itself, as far as it was read.
+    pub fn facts(&self) -> &Facts {
+        &self.shared.facts
+    }
+
     /// The lines and records up to here that gave no event.
     pub fn skipped(&self) -> &Skipped {
         &self.shared.skipped
@@ -225,16 +261,18 @@ impl Reader {
 
     fn advance(&mut self, part: usize) -> Result<Option<Event>, ImportError> {
         let part = &mut self.parts[part];
-        part.advance(self.format, &mut self.shared).map_err(|source| ImportError::Read {
-            name: self.name.clone(),
-            after: part.number,
-            source,
+        part.advance(self.format, &mut self.shared).map_err(|fault| {
+            let name = self.name.clone();
+            match fault {
+                Fault::Read(source) => ImportError::Read { name, after: part.number, source },
+                Fault::Newer(format) => ImportError::Newer { name, format, known: FACTS_FORMAT },
+            }
         })
     }
 }
 
 impl Part {
-    fn advance(&mut self, format: Format, shared: &mut Shared) -> io::Result<Option<Event>> {
+    fn advance(&mut self, format: Format, shared: &mut Shared) -> Result<Option<Event>, Fault> {
         if let Some(event) = self.more[0].take() {
             self.more.swap(0, 1);
             return Ok(Some(event));
@@ -273,7 +311,7 @@ impl Part {
         }
     }
 
-    fn line(&mut self, format: Format, shared: &mut Shared) -> io::Result<Option<Line>> {
+    fn line(&mut self, format: Format, shared: &mut Shared) -> Result<Option<Line>, Fault> {
         let Some(text) = self.source.line()? else { return Ok(None) };
         self.number += 1;
         let (range, whole) = match text {
@@ -290,6 +328,9 @@ impl Part {
             }
         };
         let bytes = self.source.bytes(range);
+        if format == Format::Ftrace {
+            shared.facts.line(bytes).map_err(Fault::Newer)?;
+        }
         let names = &mut shared.names;
         let line = match format {
             Format::Ftrace => ftrace::line(bytes, names),

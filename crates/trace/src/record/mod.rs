@@ -27,6 +27,7 @@ mod engine;
 mod error;
 mod events;
 mod fields;
+mod head;
 mod names;
 mod output;
 mod own;

@@ -18,14 +18,14 @@ use super::threads::Threads;
 use super::{Counts, RecordError};
 use crate::escape::escape;
 use crate::kernel::attribute::{What, Whose};
-use crate::kernel::{Decoder, Field, Volume, device_pair, kernel_dev};
+use crate::kernel::{Decoder, Field, Volume, device_pair};
 use crate::model::SECTOR_BYTES;
 
 pub(super) struct Writer<W: Write> {
     pub(super) places: Places,
     threads: Threads,
     pub(super) out: Output<W>,
-    line: Vec<u8>,
+    pub(super) line: Vec<u8>,
     /// Names of which the recording says that they are databases of LS-MVBT.
     lsmvbt: HashSet<Arc<[u8]>>,
     pub(super) counts: Counts,
@@ -43,49 +43,6 @@ impl<W: Write> Writer<W> {
     pub(super) fn new(places: Places, threads: Threads, out: Output<W>) -> Writer<W> {
         let (line, lsmvbt, counts) = (Vec::new(), HashSet::new(), Counts::default());
         Writer { places, threads, out, line, lsmvbt, counts }
-    }
-
-    /// `now_ns`: a time before the first event.
-    pub(super) fn begin(&mut self, now_ns: u64) -> io::Result<()> {
-        let kernel = rustix::system::uname();
-        let (release, machine) =
-            (kernel.release().to_string_lossy(), kernel.machine().to_string_lossy());
-        writeln!(self.out, "# tracer: nop\n#")?;
-        writeln!(
-            self.out,
-            "# oneflush trace {}, Linux {release} {machine}",
-            env!("CARGO_PKG_VERSION")
-        )?;
-        for line in self.places.targets.lines() {
-            writeln!(self.out, "# {}", line.replace('\n', " "))?;
-        }
-        writeln!(self.out, "#")?;
-        for ((major, minor), backing) in self.places.targets.on_file.clone() {
-            let place = self.places.of_device(kernel_dev(backing.device)).unwrap_or_default();
-            // The line then speaks of the file as all later lines do.
-            self.tell(place, backing.inode, now_ns)?;
-            let below = self.places.all()[place].target.volume.inode_dev;
-            self.own_head(now_ns, "oneflush_layer");
-            write!(
-                self.line,
-                "dev {major},{minor} on a file of dev {},{} ino {}",
-                below.0, below.1, backing.inode
-            )?;
-            self.line.push(b'\n');
-            self.out.write_all(&self.line)?;
-        }
-        let of = |place: &Place| {
-            let journal = place.attribution.geometry.journal().to_vec();
-            journal.into_iter().map(|area| (place.target.volume.disk, area)).collect::<Vec<_>>()
-        };
-        for ((major, minor), area) in self.places.all().iter().flat_map(of).collect::<Vec<_>>() {
-            let (sector, sectors) =
-                (area.start / SECTOR_BYTES, (area.end - area.start) / SECTOR_BYTES);
-            self.own_head(0, "oneflush_area");
-            writeln!(self.line, "dev {major},{minor} sector {sector} sectors {sectors} journal")?;
-            self.out.write_all(&self.line)?;
-        }
-        Ok(())
     }
 
     pub(super) fn end(&mut self) -> io::Result<()> {
@@ -289,7 +246,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes an inode's name before the first line that speaks of it.
-    fn tell(&mut self, place: usize, inode: u64, time_ns: u64) -> io::Result<()> {
+    pub(super) fn tell(&mut self, place: usize, inode: u64, time_ns: u64) -> io::Result<()> {
         let Place { names, target, .. } = self.places.at(place);
         let Some(name) = names.as_mut().and_then(|names| names.news(inode)) else { return Ok(()) };
         let (major, minor) = target.volume.inode_dev;
@@ -341,7 +298,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn own_head(&mut self, time_ns: u64, event: &str) {
+    pub(super) fn own_head(&mut self, time_ns: u64, event: &str) {
         self.line.clear();
         let process = std::process::id();
         let own = text::thread(process, b"oneflush", Some(process));
