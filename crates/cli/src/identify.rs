@@ -5,6 +5,7 @@
 //! trace of any length fits. A signal ends the input, not the program. What was found until then is
 //! told in full, and the exit code is 1.
 
+mod dataset;
 pub mod input;
 mod parquet;
 mod record;
@@ -16,12 +17,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use oneflush_bench::interrupt;
-use oneflush_trace::identify::{Identifier, Layer, Observed, Summary, Transaction};
+use oneflush_fleet::Known;
+use oneflush_trace::identify::{Identifier, Layer, Summary, Transaction};
 use oneflush_trace::import::{ImportError, Reader};
 use oneflush_trace::model::Names;
 
 use crate::Failure;
 use crate::output::Output;
+use dataset::DatasetOptions;
 use input::Input;
 use parquet::ParquetFile;
 use shown::Shown;
@@ -41,6 +44,8 @@ Examples:
                                                  one JSON object a transaction
   oneflush identify t.txt --csv -o t.csv         the same as CSV
   oneflush identify t.txt --parquet t.parquet    the table, and a Parquet file
+  oneflush identify *.zst --dataset fleet --label device=kiosk-7
+                                                 rows of a data set of many
   cat /sys/kernel/tracing/trace_pipe | oneflush identify -
                                                  until Ctrl-C";
 
@@ -69,6 +74,8 @@ pub struct Options {
     /// Write the columns of the CSV to this Parquet file as well
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
+    #[command(flatten)]
+    dataset: DatasetOptions,
 }
 
 /// How the traces end up in the output.
@@ -78,6 +85,9 @@ enum Form {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if let Some(dir) = &options.dataset.dataset {
+        return dataset::main(options, dir);
+    }
     let inputs = input::open_all(
         &options.traces,
         [("-o", &options.output), ("--parquet", &options.parquet)],
@@ -221,13 +231,6 @@ struct Seen<'a> {
     /// All transactions.
     count: u64,
     known: Known,
-}
-
-/// What the trace can show at all.
-#[derive(Clone, Copy, Default)]
-pub struct Known {
-    pub observed: Observed,
-    pub has_times: bool,
 }
 
 impl Seen<'_> {

@@ -1,9 +1,10 @@
-//! `oneflush report TRACE…`: what the transactions of whole traces cost, in the terminal, as JSON,
-//! as a page, as a trace for Perfetto.
+//! `oneflush report TRACE…|DATASET`: what the transactions of whole traces cost, in the terminal,
+//! as JSON, as a page, as a trace for Perfetto.
 //!
 //! A signal ends the input, not the program. What was read until then is told, and the exit code is
 //! 1.
 
+mod dataset;
 pub mod read;
 mod text;
 
@@ -31,12 +32,16 @@ Examples:
                                                    needs no network
   oneflush report trace.txt --json | jq .findings  for programs
   oneflush report trace.txt --perfetto trace.json  to open at ui.perfetto.dev
-  oneflush report --database rmq.db phone.po       only this database";
+  oneflush report --database rmq.db phone.po       only this database
+  oneflush report fleet                            a data set of many devices
+  oneflush report fleet --where 'device=kiosk-7,day>=2026-11-01'
+  oneflush report fleet --compare build=A,B        two builds, with bounds";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Traces in any of the formats that `oneflush identify` reads; - is standard input
+    /// Traces in any of the formats that `oneflush identify` reads; - is standard input. Or one
+    /// data set, a folder that `oneflush identify --dataset` has made
     #[arg(value_name = "TRACE", required = true)]
     traces: Vec<PathBuf>,
     /// Write a page (HTML) to this file, which is replaced only when all is done
@@ -55,19 +60,40 @@ pub struct Options {
     /// highest or MAJOR,MINOR
     #[arg(long, value_name = "LAYER", default_value = "lowest", value_parser = input::layer)]
     layer: Layer,
+    /// Of a data set, only rows that meet all conditions: NAME, one of = != < <= > >=, VALUE; NAME
+    /// is a label, day or a column. Can be given several times
+    #[arg(long = "where", value_name = "CONDITION,…")]
+    wheres: Vec<String>,
+    /// Of a data set, two groups beside each other: a column that has two values, or a column and
+    /// two of its values
+    #[arg(long, value_name = "NAME[=A,B]")]
+    compare: Option<String>,
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if let Some(dir) = options.traces.iter().find(|path| path.is_dir()) {
+        return dataset::main(options, dir);
+    }
+    if !options.wheres.is_empty() || options.compare.is_some() {
+        return Err(Failure::usage(
+            "--where and --compare are for a data set; `oneflush identify --dataset DIR` makes one",
+        ));
+    }
     let inputs = input::open_all(
         &options.traces,
         [("-o", &options.output), ("--perfetto", &options.perfetto)],
     )?;
     let mut files = Files::open(options).map_err(Failure::failed)?;
-    match tell(options, inputs, &mut files) {
-        Ok(damaged) => {
-            files.finish().map_err(Failure::failed)?;
-            damaged.map_or(Ok(()), |why| Err(Failure::failed(why)))
-        }
+    let mut damaged = None;
+    let told = tell(options, inputs, &mut files).map(|why| damaged = why);
+    end(told, files)?;
+    damaged.map_or(Ok(()), |why| Err(Failure::failed(why)))
+}
+
+/// All was told, or could not be written.
+fn end(told: Result<(), Unwritten>, files: Files) -> Result<(), Failure> {
+    match told {
+        Ok(()) => files.finish().map_err(Failure::failed),
         // Whoever reads has seen enough (`| head`).
         Err((name, error))
             if error.kind() == io::ErrorKind::BrokenPipe && name == STANDARD_OUTPUT =>
@@ -157,7 +183,10 @@ fn tell(
         write(&mut files.stdout, text::tables(&report).trim_end())?;
     } else {
         for file in [&options.output, &options.perfetto].into_iter().flatten() {
-            write(&mut files.stdout, &text::written(&file.display().to_string(), &report))?;
+            write(
+                &mut files.stdout,
+                &text::written(&file.display().to_string(), &report, traces.len()),
+            )?;
         }
     }
     Ok(damaged)

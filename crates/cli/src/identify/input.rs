@@ -95,9 +95,18 @@ pub fn layer(text: &str) -> Result<Layer, String> {
     }
 }
 
+/// The last part of a path.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+pub fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == STANDARD_INPUT
+}
+
 /// Every trace once. Of blktrace's files for each processor, the first stands for all. Standard
 /// input can be read only once.
-fn distinct(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+pub fn distinct(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut distinct: Vec<PathBuf> = Vec::new();
     for path in paths {
         if path.as_os_str() == STANDARD_INPUT && distinct.contains(path) {

@@ -44,6 +44,15 @@ impl Heading {
             Some(self.begin_ns.map_or(event.time_ns, |begin_ns| begin_ns.min(event.time_ns)));
         self.end_ns = self.end_ns.max(event.time_ns);
     }
+
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Times of the first and the last event; both 0 without any.
+    pub fn span(&self) -> (u64, u64) {
+        (self.begin_ns.unwrap_or(0), self.end_ns)
+    }
 }
 
 #[derive(Default)]

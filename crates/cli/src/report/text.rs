@@ -55,9 +55,9 @@ fn observed_classes(trace: &Tables) -> usize {
 }
 
 /// What is said of a file in place of the tables.
-pub fn written(file: &str, report: &Report) -> String {
+pub fn written(file: &str, report: &Report, traces_count: usize) -> String {
     let transactions: u64 = report.traces.iter().map(|trace| trace.transactions).sum();
-    let of = plural(report.traces.len() as u64, "trace");
+    let of = plural(traces_count as u64, "trace");
     format!(
         "{file}: {} of {of}, {}",
         plural(transactions, "transaction"),

@@ -31,6 +31,29 @@ pub enum JournalMode {
     Unknown,
 }
 
+impl JournalMode {
+    const ALL: [JournalMode; 9] = [
+        JournalMode::Delete,
+        JournalMode::Truncate,
+        JournalMode::Persist,
+        JournalMode::Wal,
+        JournalMode::Eager,
+        JournalMode::Waldio,
+        JournalMode::Maw,
+        JournalMode::Lsmvbt,
+        JournalMode::Unknown,
+    ];
+
+    /// The one that is displayed so.
+    pub fn named(text: &str) -> Option<JournalMode> {
+        displayed(&JournalMode::ALL, text)
+    }
+}
+
+fn displayed<T: Copy + fmt::Display>(all: &[T], text: &str) -> Option<T> {
+    all.iter().copied().find(|one| one.to_string() == text)
+}
+
 impl fmt::Display for JournalMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -54,6 +77,16 @@ pub enum Synchronous {
     Normal,
     Extra,
     Unknown,
+}
+
+impl Synchronous {
+    const ALL: [Synchronous; 4] =
+        [Synchronous::Full, Synchronous::Normal, Synchronous::Extra, Synchronous::Unknown];
+
+    /// The one that is displayed so.
+    pub fn named(text: &str) -> Option<Synchronous> {
+        displayed(&Synchronous::ALL, text)
+    }
 }
 
 impl fmt::Display for Synchronous {
@@ -196,6 +229,13 @@ pub enum Outcome {
     RolledBack,
 }
 
+impl Outcome {
+    /// The one that is displayed so.
+    pub fn named(text: &str) -> Option<Outcome> {
+        displayed(&[Outcome::Committed, Outcome::RolledBack], text)
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -228,6 +268,30 @@ pub enum Reason {
     Lock,
     Unsynced,
     NoJournal,
+    /// Told by another version of this program.
+    Other,
+}
+
+impl Reason {
+    const ALL: [Reason; 12] = [
+        Reason::Whole,
+        Reason::Single,
+        Reason::Neighbours,
+        Reason::OnePageJournal,
+        Reason::DeleteOrTruncate,
+        Reason::NoNames,
+        Reason::Joint,
+        Reason::Batch,
+        Reason::Lock,
+        Reason::Unsynced,
+        Reason::NoJournal,
+        Reason::Other,
+    ];
+
+    /// The one that is displayed so.
+    pub fn named(text: &str) -> Option<Reason> {
+        displayed(&Reason::ALL, text)
+    }
 }
 
 impl fmt::Display for Reason {
@@ -262,6 +326,7 @@ impl fmt::Display for Reason {
             }
             Reason::Unsynced => "no synchronization was seen; written back by the kernel",
             Reason::NoJournal => "the database was written and synchronized without any journal",
+            Reason::Other => "a reason that this version of oneflush does not know",
         })
     }
 }

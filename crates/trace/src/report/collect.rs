@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::sample::{Sample, Sampler};
+use super::tally::Tally;
 use crate::identify::{
     Class, Confidence, Database, JournalMode, Outcome, Phases, Process, Synchronous, Transaction,
 };
@@ -51,7 +52,10 @@ pub struct Trace {
     /// Time of the first and the last event. Both are 0 without events.
     pub begin_ns: u64,
     pub end_ns: u64,
-    /// In the order of their beginnings.
+    /// What all its transactions cost. Sealed.
+    pub tally: Tally,
+    /// In the order of their beginnings: those that a page shows, of a trace that was read all of
+    /// them.
     pub entries: Vec<Entry>,
     /// Each name once; also each process.
     pub databases: Vec<String>,
@@ -62,6 +66,8 @@ pub struct Trace {
     /// A trace of system calls: no device was observed. It has no flush, no journal of the file
     /// system and no metadata.
     pub is_of_calls: bool,
+    /// It is a group of a data set, so other options choose from it.
+    pub is_dataset: bool,
     /// What a reader of the figures must know: events that were lost, lines that were not
     /// understood.
     pub notes: Vec<String>,
@@ -70,6 +76,7 @@ pub struct Trace {
 /// Fills a [`Trace`].
 #[derive(Default)]
 pub struct Collector {
+    tally: Tally,
     entries: Vec<Entry>,
     databases: Numbers<Database>,
     processes: Numbers<Process>,
@@ -117,12 +124,14 @@ impl Collector {
             confidence: transaction.confidence,
         };
         self.sampler.offer(self.entries.len(), &entry, transaction.accesses);
+        self.tally.add(&entry);
         self.entries.push(entry);
     }
 
     /// The trace has ended. The caller fills in what it knows of it: `label`, `name`, `format`,
     /// `partial_count`, `notes`.
-    pub fn finish(self) -> Trace {
+    pub fn finish(mut self) -> Trace {
+        self.tally.seal();
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
         order.sort_by_key(|&number| (self.entries[number].begin_ns, number));
         let entries: Vec<Entry> = order.iter().map(|&number| self.entries[number]).collect();
@@ -132,6 +141,7 @@ impl Collector {
         }
         Trace {
             samples: self.sampler.finish(&self.entries, &place),
+            tally: self.tally,
             entries,
             databases: self.databases.into_vec().iter().map(ToString::to_string).collect(),
             processes: self.process_names,

@@ -1,14 +1,12 @@
 //! Table 6 of the paper: how many transactions and bytes each database has, and in which mode.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::collect::{Entry, Trace};
-use super::quantiles::quantile;
+use super::collect::Trace;
 use super::tables::ByClass;
-use crate::identify::{JournalMode, Outcome, Synchronous};
+use super::tally::OfDatabase;
 
 /// A database of one trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,54 +26,30 @@ pub struct DatabaseRow {
     pub mode: String,
 }
 
-#[derive(Default)]
-struct Sum {
-    bytes: ByClass<u64>,
-    flushes: u64,
-    latencies: Vec<u64>,
-    volumes: Vec<u64>,
-    modes: BTreeMap<(JournalMode, Synchronous), u64>,
-}
-
-pub(super) fn is_rolled_back(entry: &Entry) -> bool {
-    entry.outcome == Outcome::RolledBack
-}
-
 /// Most transactions first; of as many, most bytes first.
 pub(super) fn rows(trace: &Trace) -> Vec<DatabaseRow> {
-    let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
-    let mut total_bytes = 0;
-    for entry in &trace.entries {
-        let sum = sums.entry(entry.database).or_default();
-        sum.bytes.add(entry.bytes);
-        sum.flushes += entry.flushes;
-        sum.latencies.push(entry.latency_ns);
-        sum.volumes.push(entry.total_bytes());
-        *sum.modes.entry((entry.journal_mode, entry.synchronous)).or_default() += 1;
-        total_bytes += entry.total_bytes();
-    }
+    let tally = &trace.tally;
+    let total_bytes = tally.bytes.total();
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-    let mut rows: Vec<DatabaseRow> = sums
-        .into_iter()
-        .map(|(database, mut sum)| {
-            sum.latencies.sort_unstable();
-            sum.volumes.sort_unstable();
-            let transactions = sum.latencies.len() as u64;
-            let mode = sum.modes.iter().max_by_key(|(_, count)| **count).map(|(mode, _)| *mode);
-            DatabaseRow {
-                database: trace.databases[database as usize].clone(),
-                transactions,
-                share_of_transactions: share(transactions, trace.entries.len() as u64),
-                bytes: sum.bytes,
-                share_of_bytes: share(sum.bytes.total(), total_bytes),
-                flushes: (!trace.is_of_calls).then_some(sum.flushes),
-                median_ms: quantile(&sum.latencies, 0.5) as f64 / 1e6,
-                median_kb: quantile(&sum.volumes, 0.5) as f64 / 1024.0,
-                mode: mode
-                    .map_or(String::new(), |(mode, synchronous)| format!("{mode} {synchronous}")),
-            }
-        })
-        .collect();
+    let row = |(name, sum): (&String, &OfDatabase)| DatabaseRow {
+        database: name.clone(),
+        transactions: sum.latencies.count(),
+        share_of_transactions: share(sum.latencies.count(), tally.count),
+        bytes: sum.bytes,
+        share_of_bytes: share(sum.bytes.total(), total_bytes),
+        flushes: (!trace.is_of_calls).then_some(sum.flushes),
+        median_ms: sum.latencies.quantile(0.5) as f64 / 1e6,
+        median_kb: sum.volumes.quantile(0.5) as f64 / 1024.0,
+        mode: sum
+            .modes
+            .iter()
+            .max_by_key(|((mode, synchronous), count)| (*count, *mode, *synchronous))
+            .map_or(String::new(), |((mode, synchronous), _)| format!("{mode} {synchronous}")),
+    };
+    // Groups of a data set share their names, so not each has something of each database.
+    let databases = trace.databases.iter().zip(&tally.databases);
+    let mut rows: Vec<DatabaseRow> =
+        databases.filter(|(_, sum)| sum.latencies.count() > 0).map(row).collect();
     rows.sort_by_key(|row| (Reverse(row.transactions), Reverse(row.bytes.total())));
     rows
 }

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! transactions → entries    what is kept of each; the requests of a few  collect.rs, sample.rs
+//!              → tally      sums, and numbers for quantiles               tally.rs, values.rs
 //!              → tables     quantiles, sums, shares, curves              tables.rs, quantiles.rs,
 //!                                                                        databases.rs
 //!              → findings   sentences with their numbers                 findings/
@@ -12,6 +13,9 @@
 //!                                                                        ../../assets
 //! events, transactions → lines of a trace for ui.perfetto.dev            perfetto.rs, depth.rs
 //! ```
+//!
+//! Tables and findings come from the tally alone. So they can be had of more transactions than
+//! memory holds (`crates/fleet`).
 //!
 //! Events are never kept. Of a transaction some 120 bytes are kept, and of a few of each database
 //! the single requests.
@@ -31,6 +35,8 @@ mod perfetto;
 mod quantiles;
 mod sample;
 mod tables;
+mod tally;
+mod values;
 
 pub use collect::{Collector, Entry, Trace};
 pub use databases::DatabaseRow;
@@ -40,6 +46,7 @@ pub use perfetto::Perfetto;
 pub use quantiles::{Curve, Quantiles, curve, quantile};
 pub use sample::{Sample, Why};
 pub use tables::{ByClass, Tables};
+pub use tally::Tally;
 
 use serde::Serialize;
 
@@ -54,9 +61,19 @@ pub struct Report {
 }
 
 impl Report {
+    /// Later traces are compared with the first one.
     pub fn new(traces: &[Trace]) -> Report {
         let tables: Vec<Tables> = traces.iter().map(Tables::new).collect();
-        let findings = findings::all(traces, &tables);
+        let mut findings = findings::compare(&tables);
+        findings.extend(findings::each(traces, &tables));
+        Report { traces: tables, findings }
+    }
+
+    /// The caller has compared the traces, and says what he found.
+    pub fn compared(traces: &[Trace], compared: Vec<Finding>) -> Report {
+        let tables: Vec<Tables> = traces.iter().map(Tables::new).collect();
+        let mut findings = compared;
+        findings.extend(findings::each(traces, &tables));
         Report { traces: tables, findings }
     }
 }

@@ -1,4 +1,4 @@
-//! Quantiles and cumulative shares, exact: all values are there.
+//! Quantiles and cumulative shares of sorted values, or of values with their counts.
 
 use serde::Serialize;
 
@@ -22,24 +22,6 @@ pub struct Quantiles {
     pub q99: f64,
     pub q999: f64,
     pub max: f64,
-}
-
-impl Quantiles {
-    /// `unit`: so many of the values are 1.
-    pub(super) fn new(sorted: &[u64], unit: f64) -> Quantiles {
-        let at = |share| quantile(sorted, share) as f64 / unit;
-        let sum: u128 = sorted.iter().map(|&value| u128::from(value)).sum();
-        let average = if sorted.is_empty() { 0.0 } else { sum as f64 / sorted.len() as f64 / unit };
-        Quantiles {
-            q25: at(0.25),
-            median: at(0.5),
-            average,
-            q75: at(0.75),
-            q99: at(0.99),
-            q999: at(0.999),
-            max: at(1.0),
-        }
-    }
 }
 
 /// A cumulative distribution: this share of all is at most this value. Values rise.
@@ -66,6 +48,34 @@ pub fn curve(sorted: &[u64], unit: f64) -> Curve {
             curve.values.push(value);
             curve.shares.push(at_most as f64 / count as f64);
         }
+    }
+    curve
+}
+
+/// The same of values that rise, each with how many there are; `count`: of all.
+pub(super) fn curve_of_counts(
+    counts: impl Iterator<Item = (u64, u64)>,
+    count: u64,
+    unit: f64,
+) -> Curve {
+    let mut curve = Curve::default();
+    let (mut at_most, mut next) = (0, 0);
+    for (value, number) in counts {
+        at_most += number;
+        let is_last = at_most == count;
+        if at_most < next && !is_last {
+            continue;
+        }
+        let value = value as f64 / unit;
+        if curve.values.last() != Some(&value) {
+            curve.values.push(value);
+            curve.shares.push(at_most as f64 / count as f64);
+        } else if let Some(share) = curve.shares.last_mut() {
+            *share = at_most as f64 / count as f64;
+        }
+        // Even in shares; at the tail, half of what is left each time.
+        let even = (count / POINTS_COUNT as u64).max(1);
+        next = at_most + even.min((count - at_most) / 2).max(1);
     }
     curve
 }

@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 
-use super::collect::{Entry, Trace};
+use super::collect::Trace;
 use super::databases::{self, DatabaseRow};
-use super::quantiles::{Curve, Quantiles, curve};
+use super::quantiles::{Curve, Quantiles};
 
 const NS_PER_MS: f64 = 1e6;
 const BYTES_PER_KB: f64 = 1024.0;
@@ -74,39 +74,27 @@ pub struct Tables {
 
 impl Tables {
     pub fn new(trace: &Trace) -> Tables {
-        let entries = &trace.entries;
-        let latencies = sorted(entries, |entry| entry.latency_ns);
-        let volumes = sorted(entries, Entry::total_bytes);
-        let by_class = ByClass::of(|class| sorted(entries, |entry| entry.bytes[class]));
-        let classes = by_class.as_array();
-        let mut bytes = ByClass::default();
-        entries.iter().for_each(|entry| bytes.add(entry.bytes));
+        let tally = &trace.tally;
+        let class = |class: usize| &tally.by_class[class];
         Tables {
             trace: trace.label.clone(),
             name: trace.name.clone(),
             format: trace.format.clone(),
             seconds: (trace.end_ns - trace.begin_ns) as f64 / 1e9,
             events: trace.events,
-            transactions: entries.len() as u64,
-            rolled_back: entries.iter().filter(|entry| databases::is_rolled_back(entry)).count()
-                as u64,
+            transactions: tally.count,
+            rolled_back: tally.rolled_back.count,
             cut_off: trace.partial_count,
             notes: trace.notes.clone(),
-            flushes: (!trace.is_of_calls).then(|| entries.iter().map(|entry| entry.flushes).sum()),
-            latency_ms: Quantiles::new(&latencies, NS_PER_MS),
-            latency_curve: curve(&latencies, NS_PER_MS),
-            kb: Quantiles::new(&volumes, BYTES_PER_KB),
-            kb_curve: curve(&volumes, BYTES_PER_KB),
-            kb_by_class: ByClass::of(|class| Quantiles::new(classes[class], BYTES_PER_KB)),
-            kb_by_class_curves: ByClass::of(|class| curve(classes[class], BYTES_PER_KB)),
-            bytes,
+            flushes: (!trace.is_of_calls).then_some(tally.flushes),
+            latency_ms: tally.latencies.quantiles(NS_PER_MS),
+            latency_curve: tally.latencies.curve(NS_PER_MS),
+            kb: tally.volumes.quantiles(BYTES_PER_KB),
+            kb_curve: tally.volumes.curve(BYTES_PER_KB),
+            kb_by_class: ByClass::of(|number| class(number).quantiles(BYTES_PER_KB)),
+            kb_by_class_curves: ByClass::of(|number| class(number).curve(BYTES_PER_KB)),
+            bytes: tally.bytes,
             databases: databases::rows(trace),
         }
     }
-}
-
-fn sorted(entries: &[Entry], value: impl Fn(&Entry) -> u64) -> Vec<u64> {
-    let mut values: Vec<u64> = entries.iter().map(value).collect();
-    values.sort_unstable();
-    values
 }

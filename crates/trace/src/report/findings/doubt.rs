@@ -2,28 +2,19 @@
 
 use super::{Finding, count, finding, percent, share};
 use crate::identify::Reason;
-use crate::report::collect::{Entry, Trace};
+use crate::report::collect::Trace;
 use crate::report::tables::Tables;
+use crate::report::tally::CONFIDENCE_MIN;
 
-/// Less sure is unsure; the reasons at [`Reason`].
-const CONFIDENCE_MIN: f64 = 0.7;
 const UNSURE_SHARE_MIN: f64 = 0.1;
 
 pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
-    let unsure: Vec<&Entry> =
-        trace.entries.iter().filter(|entry| entry.confidence.value < CONFIDENCE_MIN).collect();
-    let of_all = share(unsure.len() as u64, tables.transactions);
+    let unsure: u64 = trace.tally.unsure.iter().map(|(_, number)| number).sum();
+    let of_all = share(unsure, tables.transactions);
     if of_all < UNSURE_SHARE_MIN {
         return Vec::new();
     }
-    let mut reasons: Vec<(Reason, u64)> = Vec::new();
-    for entry in &unsure {
-        match reasons.iter_mut().find(|(reason, _)| *reason == entry.confidence.reason) {
-            Some((_, number)) => *number += 1,
-            None => reasons.push((entry.confidence.reason, 1)),
-        }
-    }
-    let Some((reason, number)) = reasons.into_iter().max_by_key(|reason| reason.1) else {
+    let Some(&(reason, number)) = trace.tally.unsure.iter().max_by_key(|reason| reason.1) else {
         return Vec::new();
     };
     let text = format!(
@@ -32,7 +23,7 @@ pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
     );
     let basis = format!(
         "confidence below {CONFIDENCE_MIN} in {} of {} transactions, for this reason in {}",
-        count(unsure.len() as u64),
+        count(unsure),
         count(tables.transactions),
         count(number),
     );
@@ -53,6 +44,7 @@ fn action(reason: Reason) -> &'static str {
             "Ask the program's connection for PRAGMA journal_mode: MEMORY and OFF leave no journal \
                 to see."
         }
+        Reason::Other => "Use the version of oneflush that identified the transactions.",
         Reason::Whole | Reason::Single | Reason::Neighbours => {
             "Record longer: `sudo oneflush trace --dir DIR -o FILE`. More transactions of a \
                 database tell its mode."

@@ -1,12 +1,9 @@
 //! Where the time goes.
 
 use super::{Finding, amount, count, duration, finding, percent, share, transactions};
-use crate::report::collect::{Entry, Trace};
-use crate::report::databases::is_rolled_back;
+use crate::report::collect::Trace;
 use crate::report::tables::Tables;
 
-/// The paper's bound of an extremely long transaction.
-const LONG_NS_MIN: u64 = 1_000_000_000;
 /// The tail is told if it is so many medians long. It also needs so many transactions that the
 /// quantile means something.
 const TAIL_MEDIANS_MIN: f64 = 5.0;
@@ -21,10 +18,7 @@ pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
 }
 
 fn long(trace: &Trace, tables: &Tables) -> Option<Finding> {
-    let long: Vec<&Entry> =
-        trace.entries.iter().filter(|entry| entry.latency_ns >= LONG_NS_MIN).collect();
-    let silent = long.iter().filter(|entry| entry.silent_ns * 2 > entry.latency_ns).count() as u64;
-    let number = long.len() as u64;
+    let (number, silent) = (trace.tally.long_count, trace.tally.long_silent_count);
     (number > 0).then(|| {
         let why = match silent {
             0 => String::new(),
@@ -61,11 +55,11 @@ fn tail(trace: &Trace, tables: &Tables) -> Option<Finding> {
             duration(latency.q99),
             duration(latency.median),
         );
-        let slow_ns = latency.q99 * 1e6;
-        let slow = || trace.entries.iter().filter(|entry| entry.latency_ns as f64 >= slow_ns);
-        let action = if slow().filter(|entry| entry.checkpoint_bytes > 0).count() * 2
-            > slow().count()
-        {
+        let tally = &trace.tally;
+        let slow_ns = tally.latencies.quantile(0.99);
+        let [slow, checkpoints] =
+            [&tally.latencies, &tally.checkpointed].map(|values| values.count_from(slow_ns));
+        let action = if checkpoints * 2 > slow {
             "Most of the slow ones do a checkpoint. Set PRAGMA wal_autocheckpoint=0, and run \
                 PRAGMA wal_checkpoint(PASSIVE) on \
              a connection of its own."
@@ -81,12 +75,7 @@ fn tail(trace: &Trace, tables: &Tables) -> Option<Finding> {
 fn rolled_back(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let of_all = share(tables.rolled_back, tables.transactions);
     (of_all >= ROLLED_BACK_SHARE_MIN).then(|| {
-        let bytes: u64 = trace
-            .entries
-            .iter()
-            .filter(|entry| is_rolled_back(entry))
-            .map(Entry::total_bytes)
-            .sum();
+        let bytes = trace.tally.rolled_back.bytes;
         let text = format!(
             "{} of the transactions were rolled back, having written {}.",
             percent(of_all),

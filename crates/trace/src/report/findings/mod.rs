@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::collect::{Entry, Trace};
 use super::tables::Tables;
-use crate::identify::JournalMode;
+use super::tally::Tally;
 
 /// No finding rests on fewer transactions.
 pub(super) const TRANSACTIONS_COUNT_MIN: u64 = 30;
@@ -28,8 +28,14 @@ pub struct Finding {
     pub action: String,
 }
 
-pub(super) fn all(traces: &[Trace], tables: &[Tables]) -> Vec<Finding> {
-    let mut findings = compare::findings(tables);
+/// Traces beside the first one.
+pub(super) fn compare(tables: &[Tables]) -> Vec<Finding> {
+    compare::findings(tables)
+}
+
+/// What stands out in each trace by itself.
+pub(super) fn each(traces: &[Trace], tables: &[Tables]) -> Vec<Finding> {
+    let mut findings = Vec::new();
     for (trace, tables) in traces.iter().zip(tables) {
         if tables.transactions < TRANSACTIONS_COUNT_MIN {
             continue;
@@ -53,13 +59,8 @@ fn finding(
 }
 
 /// Whether most of the transactions keep old pages in a rollback journal.
-fn mostly_rollback(trace: &Trace) -> bool {
-    let rollback = trace.entries.iter().filter(|entry| keeps_old_pages(entry.journal_mode));
-    rollback.count() * 2 > trace.entries.len()
-}
-
-fn keeps_old_pages(mode: JournalMode) -> bool {
-    matches!(mode, JournalMode::Delete | JournalMode::Truncate | JournalMode::Persist)
+fn mostly_rollback(tally: &Tally) -> bool {
+    tally.undo_count * 2 > tally.count
 }
 
 /// "1,234 transactions, 56.1 MB"

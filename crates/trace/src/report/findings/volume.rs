@@ -3,7 +3,7 @@
 use super::{
     Finding, amount, count, database, finding, mostly_rollback, percent, share, transactions, whole,
 };
-use crate::report::collect::{Entry, Trace};
+use crate::report::collect::Trace;
 use crate::report::tables::Tables;
 
 /// A smaller share of journaling is nothing to speak of.
@@ -19,7 +19,7 @@ const FLUSHES_MIN: f64 = 2.0;
 pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
     [
         journaling(trace, tables),
-        heavy(tables),
+        heavy(trace, tables),
         flushes(trace, tables),
         checkpoints(trace, tables),
         largest(trace, tables),
@@ -42,7 +42,7 @@ fn journaling(trace: &Trace, tables: &Tables) -> Option<Finding> {
             percent(of_all(bytes.fs_journal)),
             percent(of_all(bytes.db)),
         );
-        let action = if mostly_rollback(trace) {
+        let action = if mostly_rollback(&trace.tally) {
             "Set PRAGMA journal_mode=WAL; the database keeps it."
         } else if bytes.fs_journal > bytes.journal {
             "Let the -wal file keep its size: keep one connection open, and leave PRAGMA \
@@ -57,7 +57,7 @@ fn journaling(trace: &Trace, tables: &Tables) -> Option<Finding> {
     })
 }
 
-fn heavy(tables: &Tables) -> Option<Finding> {
+fn heavy(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let row = tables.databases.iter().max_by_key(|row| row.bytes.total())?;
     (tables.databases.len() > 1 && row.share_of_bytes >= HEAVY_SHARE_MIN).then(|| {
         let text = format!(
@@ -72,10 +72,13 @@ fn heavy(tables: &Tables) -> Option<Finding> {
             count(row.transactions),
             amount(row.bytes.total() as f64)
         );
-        let action = format!(
-            "Look at it alone: `oneflush report --database {} TRACE -o report.html`.",
-            tail(&row.database)
-        );
+        let action = if trace.is_dataset {
+            let condition = quoted(&format!("database={}", row.database));
+            format!("Look at it alone: `oneflush report DATASET --where {condition}`.")
+        } else {
+            let name = quoted(tail(&row.database));
+            format!("Look at it alone: `oneflush report --database {name} TRACE -o report.html`.")
+        };
         finding("heavy database", tables, text, basis, action)
     })
 }
@@ -88,7 +91,7 @@ fn flushes(trace: &Trace, tables: &Tables) -> Option<Finding> {
             "A transaction makes the device empty its cache {each:.1} times; one would do."
         );
         let basis = format!("{} flushes of {}", count(flushes), transactions(tables));
-        let action = if mostly_rollback(trace) {
+        let action = if mostly_rollback(&trace.tally) {
             "Set PRAGMA journal_mode=WAL: a commit in a -wal file that keeps its size needs one \
                 flush."
         } else {
@@ -100,26 +103,31 @@ fn flushes(trace: &Trace, tables: &Tables) -> Option<Finding> {
     })
 }
 
-/// The name without its directories, as `--database` finds it. Quoted if a shell would read it
-/// otherwise.
-fn tail(database: &str) -> String {
-    let name = database.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(database);
-    let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
-    if plain { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
+/// The name without its directories, as `--database` finds it.
+fn tail(database: &str) -> &str {
+    database.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(database)
+}
+
+/// Quoted if a shell would read it otherwise.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-=/".contains(letter);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 fn checkpoints(trace: &Trace, tables: &Tables) -> Option<Finding> {
-    let with: Vec<&Entry> =
-        trace.entries.iter().filter(|entry| entry.checkpoint_bytes > 0).collect();
-    let bytes = with.iter().map(|entry| entry.checkpoint_bytes).sum();
+    let (with, bytes) = (trace.tally.checkpointed.count(), trace.tally.checkpoint_bytes);
     let of_all = share(bytes, tables.bytes.total());
     (of_all >= CHECKPOINT_SHARE_MIN).then(|| {
         let text = format!(
             "Checkpoints write {} of the bytes; {} of the transactions pay for one.",
             percent(of_all),
-            percent(share(with.len() as u64, tables.transactions)),
+            percent(share(with, tables.transactions)),
         );
-        let basis = format!("{} checkpoints, {}", count(with.len() as u64), amount(bytes as f64));
+        let basis = format!("{} checkpoints, {}", count(with), amount(bytes as f64));
         let action = "Try a larger PRAGMA wal_autocheckpoint (default 1000 pages): a page that \
             many transactions change is \
                       then written to the database less often. The -wal file grows by as much.";
@@ -128,13 +136,13 @@ fn checkpoints(trace: &Trace, tables: &Tables) -> Option<Finding> {
 }
 
 fn largest(trace: &Trace, tables: &Tables) -> Option<Finding> {
-    let entry = trace.entries.iter().max_by_key(|entry| entry.total_bytes())?;
+    let entry = trace.tally.largest?;
     let bytes = entry.total_bytes();
     let medians = bytes as f64 / 1024.0 / tables.kb.median.max(0.5);
     (medians >= LARGE_MEDIANS_MIN && bytes >= LARGE_BYTES_MIN).then(|| {
         let text = format!(
             "One transaction of {} wrote {}, as much as {} median ones.",
-            database(trace, entry),
+            database(trace, &entry),
             amount(bytes as f64),
             count(medians.round() as u64),
         );

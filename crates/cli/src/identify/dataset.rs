@@ -1,0 +1,267 @@
+//! `oneflush identify TRACE… --dataset DIR`: each trace becomes rows of a data set.
+//!
+//! A trace that cannot be read is one line on standard error and a row that says why. The other
+//! traces go on, and the exit code is 1. A signal ends the run between traces: what is in the data
+//! set by then is whole, and the trace that was being read is left out.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::Args;
+use oneflush_bench::interrupt;
+use oneflush_fleet::{
+    Dataset, FleetError, Labels, LabelsFile, Moment, Source, Told, TraceWriter, Written, time,
+};
+use oneflush_trace::identify::{Identifier, Layer};
+use oneflush_trace::import::{self, Facts, Skipped};
+
+use super::input::{self, Input};
+use super::shown::Shown;
+use super::table::{Heading, plural};
+use super::{Known, Options};
+use crate::Failure;
+use crate::output::Output;
+use crate::report::read::notes;
+
+#[derive(Args)]
+pub struct DatasetOptions {
+    /// Write the transactions as rows of this data set, a folder of Parquet files; rows of the same
+    /// trace are replaced, all others stay
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["json", "csv", "output", "parquet", "database"]
+    )]
+    pub dataset: Option<PathBuf>,
+    /// What divides a new data set into folders: labels, and the day (UTC) [default: device,day]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "dataset")]
+    by: Option<Vec<String>>,
+    /// What the traces do not say themselves; can be given several times
+    #[arg(long, value_name = "NAME=VALUE,…", requires = "dataset")]
+    label: Vec<String>,
+    /// The same for each trace: CSV with the columns trace, begin (a time) and labels
+    #[arg(long, value_name = "FILE", requires = "dataset")]
+    labels: Option<PathBuf>,
+    /// UTC of the first event, where the trace does not say it: 2026-11-28T22:44:10Z
+    #[arg(long, value_name = "TIME", requires = "dataset", value_parser = time)]
+    begin: Option<SystemTime>,
+}
+
+/// What came of all traces.
+#[derive(Default)]
+struct Sum {
+    traces: u64,
+    rows: u64,
+    unread: u64,
+    /// Traces of which nothing is in the data set.
+    missing: u64,
+}
+
+pub fn main(options: &Options, dir: &Path) -> Result<(), Failure> {
+    let own = &options.dataset;
+    let traces = input::distinct(&options.traces).map_err(Failure::usage)?;
+    if traces.iter().any(|trace| input::is_standard_input(trace)) {
+        return Err(Failure::usage(
+            "-: a data set names a trace by its hash, before its first row: \
+             write standard input to a file first",
+        ));
+    }
+    let wrong = |error: FleetError| Failure::usage(error.to_string());
+    let mut given = Labels::default();
+    for text in &own.label {
+        given.extend(&Labels::parse(text).map_err(wrong)?);
+    }
+    let file = own.labels.as_deref().map(LabelsFile::read).transpose().map_err(wrong)?;
+    let dataset = Dataset::open_or_make(dir, own.by.as_deref()).map_err(|error| match error {
+        FleetError::Io { .. } => Failure::failed(error),
+        _ => wrong(error),
+    })?;
+    interrupt::install().map_err(Failure::failed)?;
+    let mut output = Output::stdout();
+    let mut sum = Sum::default();
+    for path in &traces {
+        let done = one(options.layer, &dataset, path, (&given, file.as_ref()), own.begin);
+        if interrupt::requested() && done.is_none() {
+            return Err(Failure::failed(format!(
+                "{}: stopped by a signal; {} of {} are in {}",
+                path.display(),
+                plural(sum.traces, "trace"),
+                traces.len(),
+                dir.display()
+            )));
+        }
+        let line = sum.take(path, done);
+        // Whoever reads may have seen enough (`| head`); the data set goes on.
+        let _ = line.map_or(Ok(()), |line| output.line(&line));
+    }
+    let _ = output.line(&sum.said(dir));
+    output.finish().map_err(Failure::failed)?;
+    sum.end(dir)
+}
+
+/// `Err`: why a trace, or its end, is not in the data set.
+type Done = Result<(Written, Option<String>), String>;
+
+impl Sum {
+    /// A line for standard output. What went wrong goes to standard error.
+    fn take(&mut self, path: &Path, done: Option<Done>) -> Option<String> {
+        match done? {
+            Ok((written, error)) => {
+                self.traces += 1;
+                self.rows += written.rows;
+                if let Some(error) = error {
+                    self.unread += 1;
+                    eprintln!("oneflush: {error}");
+                }
+                let of = written.device.map_or("no device".to_owned(), |name| format!("of {name}"));
+                let again = if written.is_replaced { ", again" } else { "" };
+                let rows = plural(written.rows, "transaction");
+                Some(format!("{}: {rows} {of}{again}", path.display()))
+            }
+            Err(error) => {
+                self.missing += 1;
+                eprintln!("oneflush: {error}");
+                None
+            }
+        }
+    }
+
+    fn said(&self, dir: &Path) -> String {
+        let traces = plural(self.traces, "trace");
+        format!("{}: {} of {traces}", dir.display(), plural(self.rows, "transaction"))
+    }
+
+    fn end(&self, dir: &Path) -> Result<(), Failure> {
+        let mut said = Vec::new();
+        if self.unread > 0 {
+            let traces = plural(self.unread, "trace");
+            said.push(format!(
+                "{traces} not read to the end (column error in {}/traces)",
+                dir.display()
+            ));
+        }
+        if self.missing > 0 {
+            said.push(format!("{} not in it", plural(self.missing, "trace")));
+        }
+        if said.is_empty() { Ok(()) } else { Err(Failure::failed(said.join("; "))) }
+    }
+}
+
+/// One trace. `None`: a signal came, and nothing of it was written.
+fn one(
+    layer: Layer,
+    dataset: &Dataset,
+    path: &Path,
+    (given, file): (&Labels, Option<&LabelsFile>),
+    begin: Option<SystemTime>,
+) -> Option<Done> {
+    if interrupt::requested() {
+        return None;
+    }
+    let begun = || -> Result<TraceWriter, FleetError> {
+        let source = Source::of(path, &import::parts(path))?;
+        let of_file = file.map(|file| file.of(path)).transpose()?.flatten();
+        let (mut labels, own_begin) =
+            of_file.map_or((Labels::default(), None), |(labels, begin)| (labels.clone(), begin));
+        labels.extend(given);
+        Ok(TraceWriter::begin(dataset, source, labels, begin.or(own_begin)))
+    };
+    let writer = match begun() {
+        Ok(writer) => writer,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    let of_dataset =
+        |error: FleetError| format!("{}: not in the data set: {error}", path.display());
+    match Input::open(path) {
+        Ok(input) => rows(layer, writer, input).map(|done| done.map_err(of_dataset)),
+        Err(error) => {
+            let error = error.to_string();
+            let told = Told { error: Some(error.clone()), ..nothing() };
+            Some(writer.finish(told).map(|written| (written, Some(error))).map_err(of_dataset))
+        }
+    }
+}
+
+/// Of a trace that could not be read at all.
+fn nothing() -> Told {
+    Told {
+        format: None,
+        facts: Facts::default(),
+        first_ns: 0,
+        last_ns: 0,
+        events: 0,
+        transactions_cut: 0,
+        has_device: false,
+        skipped: Skipped::default(),
+        notes: Vec::new(),
+        error: None,
+    }
+}
+
+type Rows = Result<(Written, Option<String>), FleetError>;
+
+fn rows(layer: Layer, mut writer: TraceWriter, mut input: Input) -> Option<Rows> {
+    let mut identifier = Identifier::new().count_at(layer);
+    let mut heading = Heading::default();
+    let mut count = 0;
+    let error = loop {
+        match input.reader.next() {
+            Ok(Some(event)) => {
+                heading.event(&event);
+                identifier.push(&event, input.reader.names());
+            }
+            Ok(None) => break None,
+            Err(error) => break Some(error.to_string()),
+        }
+        while let Some(transaction) = identifier.next_transaction() {
+            count += 1;
+            let observed = identifier.observed();
+            if let Err(error) = writer.add(&transaction, moment(&input, &heading, observed)) {
+                input.progress.done();
+                return Some(Err(error));
+            }
+        }
+    };
+    // A signal has ended the input before its end.
+    if interrupt::requested() {
+        input.progress.done();
+        return None;
+    }
+    let shown = Shown::of(&identifier, layer);
+    let (rest, summary) = identifier.finish(input.reader.names());
+    for transaction in &rest {
+        count += 1;
+        if let Err(error) = writer.add(transaction, moment(&input, &heading, shown.observed)) {
+            input.progress.done();
+            return Some(Err(error));
+        }
+    }
+    input.progress.done();
+    let skipped = input.reader.skipped();
+    let mut notes = notes(skipped);
+    notes.extend(shown.notes(count, skipped));
+    let (first_ns, last_ns) = heading.span();
+    let told = Told {
+        format: Some(input.reader.format().to_string()),
+        facts: input.reader.facts().clone(),
+        first_ns,
+        last_ns,
+        events: heading.events(),
+        transactions_cut: summary.partial_count,
+        has_device: shown.observed.device,
+        skipped: skipped.clone(),
+        notes,
+        error: error.clone(),
+    };
+    Some(writer.finish(told).map(|written| (written, error)))
+}
+
+fn moment<'a>(
+    input: &'a Input,
+    heading: &Heading,
+    observed: oneflush_trace::identify::Observed,
+) -> Moment<'a> {
+    let known = Known { observed, has_times: input.reader.has_times() };
+    let first_ns = heading.span().0;
+    Moment { known, names: input.reader.names(), facts: input.reader.facts(), first_ns }
+}

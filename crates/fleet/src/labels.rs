@@ -1,0 +1,250 @@
+//! Labels: what somebody says of a trace that the trace does not say itself.
+//!
+//! `docs/dataset.md` says where they come from and which of them wins.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::dataset::DAY;
+use crate::error::FleetError;
+use crate::schema::{DEVICE, FILE_SYSTEM, KERNEL, TRACES, TRANSACTIONS};
+
+/// A column of the file of labels that is no label: the time of the trace's first event.
+const BEGIN: &str = "begin";
+const TRACE: &str = "trace";
+
+/// Names and their values, none empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels(BTreeMap<String, String>);
+
+impl Labels {
+    /// `device=kiosk-7,build=B`, as it stands on the command line.
+    pub fn parse(text: &str) -> Result<Labels, FleetError> {
+        let mut labels = Labels::default();
+        for pair in text.split(',') {
+            let (name, value) = pair.split_once('=').ok_or_else(|| {
+                FleetError::Label(format!(
+                    "{pair:?} is no label; give NAME=VALUE, such as device=kiosk-7"
+                ))
+            })?;
+            labels
+                .set(name.trim(), value.trim())
+                .map_err(|reason| FleetError::Label(format!("label {name:?}: {reason}")))?;
+        }
+        Ok(labels)
+    }
+
+    /// An empty value is no label.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        check_name(name)?;
+        if value.is_empty() {
+            self.0.remove(name);
+        } else {
+            self.0.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// `others` win.
+    pub fn extend(&mut self, others: &Labels) {
+        self.0.extend(others.0.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+
+    /// The names that make a column of their own.
+    pub(crate) fn own(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str).filter(|name| !is_filled(name))
+    }
+}
+
+/// Labels that fill a column that is always there.
+fn is_filled(name: &str) -> bool {
+    [DEVICE, KERNEL, FILE_SYSTEM].contains(&name)
+}
+
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|letter| letter.is_ascii_lowercase());
+    let is_plain =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+    if !begins || !letters.all(is_plain) {
+        return Err("a name has small letters, digits and _, and begins with a letter".to_owned());
+    }
+    let is_column = TRANSACTIONS.iter().chain(&TRACES).any(|column| column.name == name);
+    if (is_column && !is_filled(name)) || name == DAY {
+        return Err(format!("{name} is a column of the data set; choose another name"));
+    }
+    Ok(())
+}
+
+/// A table of traces and their labels (`--labels`).
+#[derive(Debug)]
+pub struct LabelsFile {
+    path: PathBuf,
+    rows: Vec<Row>,
+    by_path: HashMap<PathBuf, Place>,
+    by_name: HashMap<OsString, Place>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Row(usize),
+    Several,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    labels: Labels,
+    begin: Option<SystemTime>,
+}
+
+impl LabelsFile {
+    pub fn read(path: &Path) -> Result<LabelsFile, FleetError> {
+        let at = |line: Option<u64>, reason: String| FleetError::LabelsFile {
+            path: path.to_owned(),
+            line,
+            reason,
+        };
+        let csv =
+            |error: csv::Error| at(error.position().map(csv::Position::line), error.to_string());
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .comment(Some(b'#'))
+            .from_path(path)
+            .map_err(csv)?;
+        let head = reader.headers().map_err(csv)?.clone();
+        if !head.iter().any(|name| name == TRACE) {
+            let reason = "has no column trace in its first line, such as: trace,device,build";
+            return Err(at(Some(1), reason.to_owned()));
+        }
+        for name in head.iter().filter(|name| ![TRACE, BEGIN].contains(name)) {
+            check_name(name).map_err(|reason| at(Some(1), format!("column {name:?}: {reason}")))?;
+        }
+        let mut file = LabelsFile {
+            path: path.to_owned(),
+            rows: Vec::new(),
+            by_path: HashMap::new(),
+            by_name: HashMap::new(),
+        };
+        for record in reader.records() {
+            let record = record.map_err(csv)?;
+            let line = record.position().map(csv::Position::line);
+            let mut row = Row::default();
+            let number = file.rows.len();
+            for (name, value) in head.iter().zip(&record) {
+                match name {
+                    TRACE => file.put(Path::new(value), number),
+                    BEGIN if value.is_empty() => {}
+                    BEGIN => row.begin = Some(time(value).map_err(|reason| at(line, reason))?),
+                    _ => row.labels.set(name, value).map_err(|reason| at(line, reason))?,
+                }
+            }
+            file.rows.push(row);
+        }
+        Ok(file)
+    }
+
+    fn put(&mut self, trace: &Path, number: usize) {
+        let several = |place: &mut Place| *place = Place::Several;
+        let row = Place::Row(number);
+        self.by_path.entry(trace.to_owned()).and_modify(several).or_insert(row);
+        if let Some(name) = trace.file_name() {
+            self.by_name.entry(name.to_owned()).and_modify(several).or_insert(row);
+        }
+    }
+
+    /// What the file says of a trace: of its path as it was given, or else of its file name.
+    pub fn of(&self, trace: &Path) -> Result<Option<(&Labels, Option<SystemTime>)>, FleetError> {
+        let named = || self.by_name.get(trace.file_name()?);
+        match self.by_path.get(trace).or_else(named) {
+            None => Ok(None),
+            Some(Place::Row(number)) => {
+                let Row { labels, begin } = &self.rows[*number];
+                Ok(Some((labels, *begin)))
+            }
+            Some(Place::Several) => Err(FleetError::LabelsFile {
+                path: self.path.clone(),
+                line: None,
+                reason: format!(
+                    "has several lines for {}; give paths as on the command line in the column \
+                     trace",
+                    trace.display()
+                ),
+            }),
+        }
+    }
+}
+
+/// A time as RFC 3339 says it: `2026-11-28T22:44:10Z`, also with fractions of a second.
+pub fn time(text: &str) -> Result<SystemTime, String> {
+    humantime::parse_rfc3339_weak(text)
+        .ok()
+        .filter(|time| *time >= UNIX_EPOCH)
+        .ok_or_else(|| format!("{text:?} is no time in UTC, such as 2026-11-28T22:44:10Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Result<LabelsFile, FleetError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("labels.csv");
+        std::fs::write(&path, text).unwrap();
+        LabelsFile::read(&path)
+    }
+
+    #[test]
+    fn labels_are_names_and_values() {
+        let mut labels = Labels::parse("device=kiosk-7, build=B=2,region=").unwrap();
+        assert_eq!(labels.get("device"), Some("kiosk-7"));
+        assert_eq!(labels.get("build"), Some("B=2"));
+        assert_eq!(labels.get("region"), None);
+        labels.extend(&Labels::parse("build=C,kernel=6.1").unwrap());
+        assert_eq!(labels.get("build"), Some("C"));
+        assert_eq!(labels.own().collect::<Vec<_>>(), ["build"]);
+    }
+
+    #[test]
+    fn a_label_is_no_column_of_the_data_set() {
+        for wrong in
+            ["device", "Build=1", "1a=1", "=1", "day=1", "latency_ns=1", "sha256=1", "a-b=1"]
+        {
+            assert!(Labels::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_says_what_it_knows_of_a_trace() {
+        let text = "trace,device,begin,build\n\
+                    /a/t.zst,one,2026-11-28T10:00:00Z,\n# a comment\nb/u.zst,two,,B\n";
+        let file = file(text).unwrap();
+        let of = |path: &str| file.of(Path::new(path)).unwrap();
+        let (labels, begin) = of("/a/t.zst").unwrap();
+        assert_eq!((labels.get("device"), labels.get("build")), (Some("one"), None));
+        assert_eq!(begin, Some(time("2026-11-28T10:00:00Z").unwrap()));
+        assert_eq!(of("elsewhere/u.zst").unwrap().0.get("device"), Some("two"));
+        assert!(of("v.zst").is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_said_with_its_line() {
+        for (text, said) in [
+            ("device,build\na,b\n", "no column trace"),
+            ("trace,latency_ns\n", "latency_ns is a column"),
+            ("trace,begin\nt,yesterday\n", "line 2: \"yesterday\" is no time"),
+            ("trace,device\nt,a,b\n", "line 2"),
+        ] {
+            let error = file(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        let twice = file("trace,device\na/t,1\nb/t,2\n").unwrap();
+        assert!(twice.of(Path::new("a/t")).unwrap().is_some());
+        assert!(twice.of(Path::new("c/t")).is_err());
+    }
+}
