@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use oneflush_bench::place::{FsKind, Place};
-use oneflush_trace::record::{Counts, Options, Recorder, Target};
+use oneflush_trace::record::{Counts, Labels, Options, Recorder, Target};
 use rusqlite::Connection;
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -128,7 +128,13 @@ fn phases(phase: &AtomicU8, recording: Option<(Target, File)>) -> Result<Counts,
         return Ok(Counts::default());
     };
     let mut recorder = Recorder::start(
-        Options { targets: target.into(), process: None, sched: false, syscalls: false },
+        Options {
+            targets: target.into(),
+            process: None,
+            sched: false,
+            syscalls: false,
+            labels: Labels::default(),
+        },
         out,
     )?;
     phase.store(RECORDS, Ordering::Relaxed);

@@ -16,10 +16,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
-use oneflush_trace::record::{Counts, RecordError, Recorder, Target, Targets};
+use oneflush_trace::record::{
+    Counts, Labels, Limit, Parts, RecordError, Recorder, Target, Targets,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Failure, run};
+
+mod limit;
 
 const EXAMPLES: &str =
     "Without --dev or --dir, the device of the current directory is recorded, and
@@ -34,6 +38,8 @@ Examples:
   sudo oneflush trace -o t.zst --dir /srv/a --dir /srv/b   two disks at once
   sudo oneflush trace -o t.zst --dir . --pid $(pidof app)  only this process
   sudo oneflush trace -o - --seconds 5 | grep jbd2         text, as it comes
+  sudo oneflush trace -o /var/lib/traces/app.zst --dir /srv --rotate 64M --keep 10
+                                                           for months
   oneflush trace --vfs -o t.txt -- ./app                   no root: files' calls
   oneflush identify t.zst                                  its transactions
   zstdcat t.zst | less                                     it is text";
@@ -59,12 +65,27 @@ pub struct Options {
     /// Record calls that read, write and synchronize files, too, of all processes
     #[arg(long)]
     syscalls: bool,
+    /// Begin a new file after so many bytes or so much time, whichever comes first: 64M, 10m
+    /// (minutes) or 64M,10m. A size's unit is a capital letter, a time's a small one. Of -o
+    /// DIR/app.zst the files are DIR/app.000001.zst and so on
+    #[arg(long, value_name = "SIZE|TIME", value_parser = limit::parse)]
+    rotate: Option<Limit>,
+    /// Delete the oldest files, so that so many complete ones stay
+    #[arg(long, value_name = "N", requires = "rotate",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    keep: Option<u64>,
+    /// Put the lines NAME=VALUE of this file into the recording: what the device is, for whoever
+    /// reads the recordings of many
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
     /// Without root: what CMD asks of its databases' files, by Oneflush's VFS (strategy stock); no
     /// device
     #[arg(
         long,
         requires = "command",
-        conflicts_with_all = ["dev", "dir", "below", "pid", "seconds", "sched", "syscalls"]
+        conflicts_with_all = [
+            "dev", "dir", "below", "pid", "seconds", "sched", "syscalls", "labels"
+        ]
     )]
     vfs: bool,
     /// Run this program and record until it ends
@@ -134,31 +155,57 @@ pub fn main(options: &Options) -> Result<ExitCode, Failure> {
     if options.vfs {
         return by_vfs(options);
     }
+    if options.rotate.is_some() && options.is_to_stdout() {
+        return Err(Failure::usage(
+            "-o -: --rotate writes several files; name one, such as /var/lib/traces/app.zst",
+        ));
+    }
     check_permission("trace")?;
+    let labels = options.labels.as_deref().map(Labels::read).transpose().map_err(Failure::usage)?;
     let targets = options.devices.targets(options.pid.is_some())?;
     let described = targets.describe();
     let left_out = targets.left_out();
     interrupt::install().map_err(Failure::failed)?;
-    let out = open_output(&options.output)?;
     let recording = oneflush_trace::record::Options {
         targets,
         process: options.pid,
         sched: options.sched,
         syscalls: options.syscalls,
+        labels: labels.unwrap_or_default(),
     };
+    let (recorder, output) = start(options, recording)?;
+    let begun = Instant::now();
+    let status = record(options, recorder, (&described, &left_out, &output), begun)?;
+    Ok(ExitCode::from(status.map_or(0, exit_code)))
+}
+
+/// The recorder, and what is said of where it writes.
+fn start(
+    options: &Options,
+    recording: oneflush_trace::record::Options,
+) -> Result<(Recorder<File>, String), Failure> {
+    if let Some(limit) = options.rotate {
+        let parts = Parts::new(&options.output, options.keep).map_err(Failure::usage)?;
+        let output = parts.pattern().display().to_string();
+        let recorder = Recorder::rotating(recording, parts, limit).map_err(Failure::failed)?;
+        return Ok((recorder, output));
+    }
+    let out = open_output(&options.output)?;
     let started = if options.is_to_stdout() {
         Recorder::live(recording, out)
     } else {
-        Recorder::start(recording, out)
+        out.try_clone().map_err(RecordError::Output).and_then(|file| {
+            let mut recorder = Recorder::start(recording, out)?;
+            recorder.writes(&file).map_err(RecordError::Output)?;
+            Ok(recorder)
+        })
     };
     let recorder = started.map_err(|error| {
         // Nothing was recorded.
         options.remove_output();
         Failure::failed(error)
     })?;
-    let begun = Instant::now();
-    let status = record(options, recorder, (&described, &left_out), begun)?;
-    Ok(ExitCode::from(status.map_or(0, exit_code)))
+    Ok((recorder, options.output.display().to_string()))
 }
 
 /// Before all else; `command` is the subcommand that needs it.
@@ -181,7 +228,7 @@ impl Options {
 
     /// An empty file would look like a recording.
     fn remove_output(&self) {
-        if !self.is_to_stdout() {
+        if !self.is_to_stdout() && self.rotate.is_none() {
             let _ = std::fs::remove_file(&self.output);
         }
     }
@@ -204,6 +251,12 @@ fn by_vfs(options: &Options) -> Result<ExitCode, Failure> {
             "-o -: standard output is the program's with --vfs; name a file",
         ));
     }
+    if options.rotate.is_some() {
+        return Err(Failure::usage(
+            "--rotate: with --vfs the program's own threads write the recording, and no recorder \
+                is there to begin a new file; leave --rotate out, or record without --vfs",
+        ));
+    }
     let unwritable =
         |error: io::Error| format!("{}: cannot be written: {error}", options.output.display());
     File::create(&options.output).map_err(|error| Failure::failed(unwritable(error)))?;
@@ -221,7 +274,7 @@ fn by_vfs(options: &Options) -> Result<ExitCode, Failure> {
 fn record(
     options: &Options,
     mut recorder: Recorder<File>,
-    (described, left_out): (&str, &[String]),
+    (described, left_out, output): (&str, &[String], &str),
     begun: Instant,
 ) -> Result<Option<ExitStatus>, Failure> {
     if !recorder.is_watched() {
@@ -233,11 +286,15 @@ fn record(
     if !options.devices.dev.is_empty() && recorder.is_nameless() {
         eprintln!("oneflush trace: {described}; if a partition of it is mounted, name that one");
     }
-    let mut program =
-        Program::start(&options.command, &recorder, options.is_to_stdout()).map_err(|error| {
+    let started = Program::start(&options.command, &recorder, options.is_to_stdout());
+    let mut program = match started {
+        Ok(program) => program,
+        Err(error) => {
+            recorder.discard();
             options.remove_output();
-            Failure::failed(error)
-        })?;
+            return Err(Failure::failed(error));
+        }
+    };
     if program.is_none() {
         let end = if options.seconds.is_some() { "" } else { "; Ctrl-C ends it" };
         eprintln!("oneflush trace: recording {described}{end}");
@@ -256,6 +313,9 @@ fn record(
                     .map_err(Failure::failed);
             }
             turned => turned.map_err(Failure::failed)?,
+        }
+        for notice in recorder.notices() {
+            eprintln!("oneflush trace: {notice}");
         }
         progress.show(recorder.counts());
         if let Some(program) = &mut program
@@ -280,14 +340,14 @@ fn record(
     let elapsed = begun.elapsed();
     let counts = recorder.finish().map_err(Failure::failed)?;
     progress.done();
-    tell(options, left_out, counts, elapsed, status);
+    tell(options, (left_out, output), counts, elapsed, status);
     Ok(status)
 }
 
 /// What was recorded, on standard error: standard output is the program's.
 fn tell(
     options: &Options,
-    left_out: &[String],
+    (left_out, output): (&[String], &str),
     counts: Counts,
     elapsed: Duration,
     status: Option<ExitStatus>,
@@ -295,8 +355,12 @@ fn tell(
     let kb = |bytes: u64| bytes / 1024;
     let events = format!("{} events in {:.1} s", counts.events, elapsed.as_secs_f64());
     let mut text = match std::fs::metadata(&options.output) {
+        _ if options.rotate.is_some() => {
+            let (files, kb) = (counts.files, kb(counts.files_bytes));
+            format!("{output}: {events}, {kb} KB in {files} files\n")
+        }
         Ok(file) if !options.is_to_stdout() => {
-            format!("{}: {events}, {} KB\n", options.output.display(), kb(file.len()))
+            format!("{output}: {events}, {} KB\n", kb(file.len()))
         }
         _ => format!("oneflush trace: {events}\n"),
     };
@@ -306,6 +370,9 @@ fn tell(
         kb(counts.journal_bytes),
         kb(counts.metadata_bytes)
     );
+    if counts.own_bytes > 0 {
+        text += &format!("  of these {} KB are the recorder's own\n", kb(counts.own_bytes));
+    }
     if counts.unknown_bytes > 0 {
         text += &format!("  {} KB of data belong to no known file\n", kb(counts.unknown_bytes));
     }

@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use oneflush_trace::record::{Counts, Options, RecordError, Recorder, Target};
+use oneflush_trace::record::{Counts, Labels, Options, RecordError, Recorder, Target};
 use serde::{Deserialize, Serialize};
 
 use super::RunError;
@@ -50,7 +50,13 @@ impl Recording {
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let mut recorder = Recorder::start(
-                Options { targets: target.into(), process: None, sched: false, syscalls: false },
+                Options {
+                    targets: target.into(),
+                    process: None,
+                    sched: false,
+                    syscalls: false,
+                    labels: Labels::default(),
+                },
                 out,
             )?;
             // Nobody listens where the run has ended already; then `stop` is set.

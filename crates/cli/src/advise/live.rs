@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
 use oneflush_trace::import::{Format, ImportError, Reader};
-use oneflush_trace::record::{Options, RecordError, Recorder, Targets};
+use oneflush_trace::record::{Labels, Options, RecordError, Recorder, Targets};
 
 use super::read::{Reading, Trace};
 use crate::Failure;
@@ -24,7 +24,13 @@ pub fn record(
     let described = targets.describe();
     interrupt::install().map_err(Failure::failed)?;
     let (read, write) = io::pipe().map_err(Failure::failed)?;
-    let options = Options { targets, process: None, sched: false, syscalls: false };
+    let options = Options {
+        targets,
+        process: None,
+        sched: false,
+        syscalls: false,
+        labels: Labels::default(),
+    };
     let recorder = Recorder::live(options, write).map_err(Failure::failed)?;
     let name = format!("{}, live", dir.display());
     thread::scope(|scope| {

@@ -20,7 +20,7 @@ use oneflush_trace::identify::{Database, Identifier, Layer, Summary, Transaction
 use oneflush_trace::import::{self, Reader};
 use oneflush_trace::kernel::find_or_mount_tracefs;
 use oneflush_trace::model::{Action, Content, Event, Names};
-use oneflush_trace::record::{Counts, Options, Recorder, Target};
+use oneflush_trace::record::{Counts, Labels, Options, Recorder, Target};
 use rusqlite::Connection;
 
 const SIZE_BYTES: u64 = 1 << 30;
@@ -195,7 +195,13 @@ pub struct Recording {
 /// Records `work` on the place; what it wrote is on the device when it ends.
 pub fn record(place: &Place, file: &Path, work: impl FnOnce(&Marker)) -> Recording {
     let target = Target::of_directory(place.path()).expect("a place is on a device");
-    let options = Options { targets: target.into(), process: None, sched: false, syscalls: false };
+    let options = Options {
+        targets: target.into(),
+        process: None,
+        sched: false,
+        syscalls: false,
+        labels: Labels::default(),
+    };
     let out = File::create(file).expect("the recording");
     let over = Arc::new(AtomicBool::new(false));
     let (ready, begun) = mpsc::channel();

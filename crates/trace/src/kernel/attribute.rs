@@ -153,6 +153,8 @@ pub struct Attribution {
     file_of_thread: HashMap<u32, u64>,
     syncs_of_thread: HashMap<u32, u64>,
     extents: Extents,
+    /// Those before the last [`Attribution::forget_old`]. `extents` counts before them.
+    old_extents: Extents,
 }
 
 impl Attribution {
@@ -162,6 +164,7 @@ impl Attribution {
             file_of_thread: HashMap::new(),
             syncs_of_thread: HashMap::new(),
             extents: Extents::default(),
+            old_extents: Extents::default(),
         }
     }
 
@@ -182,7 +185,9 @@ impl Attribution {
     /// its announcement is dropped.
     pub fn is_written(&mut self, write: &Write) {
         if self.geometry.file_system == FileSystem::F2fs {
-            self.extents.remove(write.start, write.start.saturating_add(write.length_bytes));
+            let end = write.start.saturating_add(write.length_bytes);
+            self.extents.remove(write.start, end);
+            self.old_extents.remove(write.start, end);
         }
     }
 
@@ -205,11 +210,19 @@ impl Attribution {
         self.file_of_thread.clear();
         self.syncs_of_thread.clear();
         self.extents = Extents::default();
+        self.old_extents = Extents::default();
+    }
+
+    /// Announcements from before the last call do not count any more: what was announced is written
+    /// by then. Otherwise they would fill the memory, as a device fills.
+    pub fn forget_old(&mut self) {
+        self.old_extents = std::mem::take(&mut self.extents);
     }
 
     pub fn whose(&self, thread: u32, write: &Write) -> Whose {
-        let announced =
-            self.geometry.address(write.start).and_then(|address| self.extents.owner(address));
+        let owner =
+            |address| self.extents.owner(address).or_else(|| self.old_extents.owner(address));
+        let announced = self.geometry.address(write.start).and_then(owner);
         if write.metadata {
             let is_journal = announced == Some(Whose::Journal) || self.geometry.is_journal(write);
             return if is_journal { Whose::Journal } else { Whose::Metadata };

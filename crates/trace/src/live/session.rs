@@ -15,7 +15,7 @@ use super::figures::Load;
 use super::table::{Snapshot, Table};
 use crate::identify::{Identifier, Layer, Summary};
 use crate::import::{Format, ImportError, Reader};
-use crate::record::{Options, RecordError, Recorder, Targets, now_ns};
+use crate::record::{Labels, Options, RecordError, Recorder, Targets, now_ns};
 
 /// The latest time at which an event is shown, if reading keeps up.
 const TURN: Duration = Duration::from_millis(50);
@@ -134,8 +134,13 @@ impl Drop for Session {
 fn record(targets: &Targets, shared: &Arc<Shared>, ready: &Sender<bool>) -> Result<(), LiveError> {
     loop {
         let (read, write) = io::pipe().map_err(LiveError::Start)?;
-        let options =
-            Options { targets: targets.clone(), process: None, sched: false, syscalls: false };
+        let options = Options {
+            targets: targets.clone(),
+            process: None,
+            sched: false,
+            syscalls: false,
+            labels: Labels::default(),
+        };
         let recorder = Recorder::live(options, write)?;
         let reading = thread::Builder::new()
             .name("identify".to_owned())

@@ -1,4 +1,5 @@
-//! The head of a recording: what it is of, in comments, and what holds for all of it.
+//! The head and the end of a recording, or of each of its files: what it is of, in comments, and what
+//! holds for all of it.
 //!
 //! Readers pass over comments. Those of the form `# oneflush: KEY VALUE` are facts that
 //! [`crate::import`] keeps.
@@ -43,7 +44,46 @@ impl<W: Write> Writer<W> {
         for file_system in file_systems {
             self.fact("file_system", file_system.as_bytes())?;
         }
+        for (name, value) in self.labels.all().to_vec() {
+            self.fact("label", format!("{name}={value}").as_bytes())?;
+        }
+        if let Some(number) = self.out.as_parts().and_then(|parts| parts.number()) {
+            self.fact("part", number.to_string().as_bytes())?;
+        }
         Ok(())
+    }
+
+    /// Ends a file of the recording. What it counts is only what is in it.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        let (counts, before) = (self.counts, self.counts_before);
+        if self.out.knows_files() {
+            let own_bytes = counts.own_bytes - before.own_bytes;
+            self.fact("own_bytes", own_bytes.to_string().as_bytes())?;
+        }
+        let (events, lost) = (counts.events - before.events, counts.lost - before.lost);
+        writeln!(self.out, "# end of the recording: {events} events, {lost} lost")
+    }
+
+    /// Goes on in the next file, with an event of this time.
+    pub(super) fn next_file(&mut self, time_ns: u64) -> io::Result<()> {
+        self.end()?;
+        self.out.next(now_ns)?;
+        self.refresh_labels();
+        self.forget_told();
+        self.begin(time_ns)?;
+        if let Some(boundary) = &mut self.boundary {
+            boundary.is_placed(time_ns);
+        }
+        Ok(())
+    }
+
+    /// An error that stays is said once.
+    fn refresh_labels(&mut self) {
+        let error = self.labels.refresh().err().map(|error| error.to_string());
+        if let Some(error) = error.as_ref().filter(|_| error != self.labels_error) {
+            self.notices.push(format!("{error}; the labels stay what they were"));
+        }
+        self.labels_error = error;
     }
 
     /// `# oneflush: KEY VALUE`

@@ -7,6 +7,7 @@
 //!   ─▶ names                              which file the inode is then        ├─▶ text ─▶ zstd
 //!   ─▶ threads, own                       which thread does it; is it wanted  ┘
 //! places   what is known of each device    target, stack   the devices, and those that they lie on
+//! head     comments and facts of a file    boundary, parts where the next file begins, and its name
 //! ```
 //!
 //! A recording is ftrace's text, compressed, with five additions (`docs/trace.md`):
@@ -22,16 +23,19 @@
 //! 3. Events that the kernel had no room for are counted. The count is written where they are
 //!    missing.
 
+mod boundary;
 mod digits;
 mod engine;
 mod error;
 mod events;
 mod fields;
 mod head;
+mod labels;
 mod names;
 mod output;
 mod own;
 mod pace;
+mod parts;
 mod places;
 mod stack;
 mod target;
@@ -39,6 +43,7 @@ mod text;
 mod threads;
 mod writer;
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::mem;
 use std::ops::Range;
@@ -50,10 +55,14 @@ use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 use rustix::time::{ClockId, clock_gettime};
 
+pub use boundary::Limit;
 pub use error::RecordError;
+pub use labels::{Labels, LabelsError};
+pub use parts::{Parts, PartsError};
 pub use target::{Target, Targets};
 
 use crate::kernel::{Buffers, Decoder, Instance, KernelError, Scope};
+use boundary::Boundary;
 use events::Events;
 use output::Output;
 use pace::Pace;
@@ -68,6 +77,8 @@ const BUFFER_KIB_PER_CPU_MAX: usize = 16 << 10;
 const WAKE_PERCENT: u32 = 25;
 /// So long an event can be on its way into the buffer after its time was taken.
 const ON_ITS_WAY_NS: u64 = 2_000_000;
+/// Behind all events.
+const EVER: u64 = u64::MAX;
 
 pub struct Options {
     pub targets: Targets,
@@ -78,6 +89,8 @@ pub struct Options {
     pub sched: bool,
     /// Also records calls that read, write and synchronize files, of all processes.
     pub syscalls: bool,
+    /// Stand at the head of the recording.
+    pub labels: Labels,
 }
 
 /// What a recording contains so far.
@@ -90,8 +103,13 @@ pub struct Counts {
     pub metadata_bytes: u64,
     /// Of an unknown file.
     pub unknown_bytes: u64,
+    /// Of the data, what the recorder itself wrote to its files.
+    pub own_bytes: u64,
     /// Events that the kernel had no room for.
     pub lost: u64,
+    /// Complete files of a recording of several, and the bytes in all of them.
+    pub files: u64,
+    pub files_bytes: u64,
 }
 
 /// Records from its making until [`Recorder::finish`]. [`Recorder::turn`] must be called again and
@@ -132,21 +150,39 @@ pub fn check_permission() -> Result<(), RecordError> {
     }
 }
 
+impl Recorder<File> {
+    /// Records into several files: one behind the other, each a recording of its own.
+    pub fn rotating(
+        options: Options,
+        parts: Parts,
+        limit: Limit,
+    ) -> Result<Recorder<File>, RecordError> {
+        let mut recorder =
+            Recorder::begin(options, || Output::parts(parts).map_err(RecordError::Output))?;
+        recorder.writer.boundary = Some(Boundary::new(limit, now_ns()));
+        Ok(recorder)
+    }
+}
+
 impl<W: Write> Recorder<W> {
     /// Records into a file: packed.
     pub fn start(options: Options, out: W) -> Result<Recorder<W>, RecordError> {
-        Recorder::begin(options, Output::packed(out).map_err(RecordError::Output)?)
+        Recorder::begin(options, || Output::packed(out).map_err(RecordError::Output))
     }
 
     /// The same text, not packed, for a reader who reads it as it comes. What a turn has written is
     /// there when the turn ends.
     pub fn live(options: Options, out: W) -> Result<Recorder<W>, RecordError> {
-        Recorder::begin(options, Output::plain(out))
+        Recorder::begin(options, || Ok(Output::plain(out)))
     }
 
-    fn begin(options: Options, out: Output<W>) -> Result<Recorder<W>, RecordError> {
+    /// `out` is asked for when nothing else can fail.
+    fn begin(
+        options: Options,
+        out: impl FnOnce() -> Result<Output<W>, RecordError>,
+    ) -> Result<Recorder<W>, RecordError> {
         check_permission()?;
-        let Options { targets, process, sched, syscalls } = options;
+        let Options { targets, process, sched, syscalls, labels } = options;
         let threads = process.map(Threads::of_process).transpose()?.unwrap_or_default();
         let instance = Instance::make()?;
         instance.size(BUFFER_KIB_TOTAL, BUFFER_KIB_PER_CPU_MAX, WAKE_PERCENT)?;
@@ -154,9 +190,9 @@ impl<W: Write> Recorder<W> {
         let decoder = Decoder::enable(&instance, &volumes, Scope::All)?;
         let events = Events::enable(&instance, &targets, sched, syscalls)?;
         let places = Places::new(targets, &events, decoder.volumes().clone())?;
-        let mut writer = Writer::new(places, threads, out);
-        writer.begin(now_ns()).map_err(RecordError::Output)?;
         let buffers = instance.buffers()?;
+        let mut writer = Writer::new(places, threads, labels, out()?);
+        writer.begin(now_ns()).map_err(RecordError::Output)?;
         instance.write("tracing_on", "1")?;
         Ok(Recorder {
             buffers,
@@ -186,6 +222,25 @@ impl<W: Write> Recorder<W> {
         self.writer.places.are_nameless()
     }
 
+    /// This is the file that [`Recorder::start`] was given. What is written to it is counted as the
+    /// recorder's own.
+    pub fn writes(&mut self, file: &File) -> io::Result<()> {
+        self.writer.out.file = Some(parts::id(file)?);
+        Ok(())
+    }
+
+    /// What whoever started the recording should know, each once.
+    pub fn notices(&mut self) -> Vec<String> {
+        self.writer.notices()
+    }
+
+    /// Ends without a recording: takes away the file that is being written, of several.
+    pub fn discard(mut self) {
+        if let Some(parts) = self.writer.out.as_parts() {
+            parts.discard();
+        }
+    }
+
     pub fn counts(&self) -> Counts {
         self.writer.counts
     }
@@ -206,10 +261,10 @@ impl<W: Write> Recorder<W> {
     /// Ends the recording.
     pub fn finish(mut self) -> Result<Counts, RecordError> {
         self.instance.write("tracing_on", "0")?;
-        self.take(u64::MAX)?;
+        self.take(EVER)?;
         self.writer.end().map_err(RecordError::Output)?;
-        self.writer.out.finish().map_err(RecordError::Output)?;
-        Ok(self.writer.counts)
+        let (files, files_bytes) = self.writer.out.finish().map_err(RecordError::Output)?;
+        Ok(Counts { files, files_bytes, ..self.writer.counts })
     }
 
     /// Writes all events before `until_ns`.
@@ -228,16 +283,26 @@ impl<W: Write> Recorder<W> {
         self.held.sort_by_key(|held| held.time_ns);
         let count = self.held.partition_point(|held| held.time_ns < until_ns);
         for Held { time_ns, cpu, bytes } in self.held.drain(..count) {
+            if self.writer.is_boundary_before(time_ns) {
+                // Files are written, and folders read.
+                drop(pace);
+                self.writer.next_file(time_ns).map_err(RecordError::Output)?;
+                pace = Pace::begin();
+            }
             let moment = Moment { time_ns, cpu, record: &self.held_bytes[bytes] };
             self.writer.event(&self.decoder, &self.events, moment).map_err(RecordError::Output)?;
             pace.step();
         }
         drop(pace);
+        // Where nothing happens, too, a file is complete after its time.
+        if until_ns != EVER && self.writer.is_boundary_before(until_ns) {
+            self.writer.next_file(until_ns).map_err(RecordError::Output)?;
+        }
         self.keep_held();
         let lost = self.instance.lost()?;
         self.writer.lost(lost).map_err(RecordError::Output)?;
         self.turns += 1;
-        self.writer.out.turn_ended(self.turns).map_err(RecordError::Output)?;
+        self.writer.out.turn_ended(self.turns, until_ns).map_err(RecordError::Output)?;
         self.writer.places.turn_ended();
         Ok(())
     }

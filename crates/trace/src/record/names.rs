@@ -18,6 +18,7 @@
 //! there when it is needed.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -44,7 +45,12 @@ pub(super) struct Names {
     /// XFS: threads that make a file and have not got its inode yet.
     creating: HashSet<u32>,
     turn: u64,
+    /// So many inodes are known before those that are gone are looked for.
+    known_max: usize,
 }
+
+/// A folder of so many files is looked through in some milliseconds.
+const KNOWN_MAX_LEAST: usize = 10_000;
 
 #[derive(Default)]
 struct Known {
@@ -77,6 +83,7 @@ impl Names {
             waiting: Vec::new(),
             creating: HashSet::new(),
             turn: 0,
+            known_max: KNOWN_MAX_LEAST,
         };
         names.scan()?;
         names.hear(true)?;
@@ -195,6 +202,20 @@ impl Names {
         self.creating.remove(&thread);
     }
 
+    /// The recording goes on in another file, in which no name has been said yet.
+    ///
+    /// Files come and go for months, and where inodes do not come again, their names would fill the
+    /// memory. So names that are gone are forgotten whenever twice as many are known as before.
+    pub(super) fn forget_told(&mut self) {
+        if self.inodes.len() > self.known_max {
+            self.inodes.retain(|inode, known| !known.next.is_empty() || known.is_there(*inode));
+            self.known_max = KNOWN_MAX_LEAST.max(2 * self.inodes.len());
+        }
+        for known in self.inodes.values_mut() {
+            known.is_told = false;
+        }
+    }
+
     /// All events up to the last [`Names::refresh`] were looked at. A name that waited longer waits
     /// for an allocation that was not recorded.
     pub(super) fn turn_ended(&mut self) {
@@ -222,6 +243,12 @@ impl Names {
 }
 
 impl Known {
+    /// A file of this name has this inode now.
+    fn is_there(&self, inode: u64) -> bool {
+        let metadata = |name: &Name| fs::symlink_metadata(OsStr::from_bytes(name)).ok();
+        self.name.as_ref().and_then(metadata).is_some_and(|metadata| metadata.ino() == inode)
+    }
+
     fn settle(&mut self) {
         let count = std::mem::take(&mut self.allocated_count);
         if count > 0 {
@@ -248,6 +275,7 @@ mod tests {
             waiting: Vec::new(),
             creating: HashSet::new(),
             turn: 1,
+            known_max: KNOWN_MAX_LEAST,
         }
     }
 
@@ -336,6 +364,25 @@ mod tests {
         names.creates(1);
         names.got(1, 7);
         assert_eq!(name(&mut names, 7).as_deref(), Some("/d/a-wal"));
+    }
+
+    #[test]
+    fn in_the_next_file_every_name_is_told_again_and_those_that_are_gone_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stays");
+        fs::write(&path, "x").unwrap();
+        let (inode, stays) = (path.metadata().unwrap().ino(), path.to_str().unwrap());
+        let mut names = names();
+        names.found(inode, stays.as_bytes());
+        assert_eq!(name(&mut names, inode).as_deref(), Some(stays));
+        names.forget_told();
+        assert_eq!(name(&mut names, inode).as_deref(), Some(stays));
+        for gone in 0..KNOWN_MAX_LEAST as u64 {
+            names.found(1 << 40 | gone, stays.as_bytes());
+        }
+        names.forget_told();
+        assert_eq!(names.inodes.len(), 1);
+        assert_eq!(name(&mut names, inode).as_deref(), Some(stays));
     }
 
     #[test]

@@ -156,6 +156,16 @@ impl Places {
         }
     }
 
+    /// No name has been said yet.
+    pub(super) fn forget_told(&mut self) {
+        for Place { attribution, names, .. } in &mut self.all {
+            attribution.forget_old();
+            if let Some(names) = names {
+                names.forget_told();
+            }
+        }
+    }
+
     pub(super) fn turn_ended(&mut self) {
         self.all.iter_mut().filter_map(|place| place.names.as_mut()).for_each(Names::turn_ended);
     }

@@ -25,6 +25,9 @@ impl Thread {
     }
 }
 
+/// More threads than these are looked up again, now and then.
+const KNOWN_MAX: usize = 10_000;
+
 #[derive(Default)]
 pub(super) struct Threads {
     known: HashMap<u32, Thread>,
@@ -82,6 +85,13 @@ impl Threads {
     /// The thread calls itself something else now.
     pub(super) fn renamed(&mut self, thread: u32) {
         self.known.remove(&thread);
+    }
+
+    /// Events of a thread may come behind its end, and would keep it known for ever.
+    pub(super) fn tidy_up(&mut self) {
+        if self.known.len() > KNOWN_MAX {
+            self.known.clear();
+        }
     }
 
     /// `comm`: the name of the thread, if the event says it.

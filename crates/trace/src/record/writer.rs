@@ -3,14 +3,17 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::mem;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::boundary::{Boundary, Seen};
 use super::digits::decimal;
 use super::engine::{self, Lsmvbt};
-use super::events::{Does, Event, Events};
+use super::events::{Does, Event, Events, Of};
+use super::labels::Labels;
 use super::output::Output;
 use super::places::{Place, Places};
 use super::text::{self, Form};
@@ -29,6 +32,14 @@ pub(super) struct Writer<W: Write> {
     /// Names of which the recording says that they are databases of LS-MVBT.
     lsmvbt: HashSet<Arc<[u8]>>,
     pub(super) counts: Counts,
+    /// The same when this file of the recording began.
+    pub(super) counts_before: Counts,
+    pub(super) labels: Labels,
+    /// `None`: the recording is one file.
+    pub(super) boundary: Option<Boundary>,
+    pub(super) notices: Vec<String>,
+    /// What was said of the file of labels.
+    pub(super) labels_error: Option<String>,
 }
 
 /// A record, when and where it was made.
@@ -40,14 +51,48 @@ pub(super) struct Moment<'a> {
 }
 
 impl<W: Write> Writer<W> {
-    pub(super) fn new(places: Places, threads: Threads, out: Output<W>) -> Writer<W> {
-        let (line, lsmvbt, counts) = (Vec::new(), HashSet::new(), Counts::default());
-        Writer { places, threads, out, line, lsmvbt, counts }
+    pub(super) fn new(
+        places: Places,
+        threads: Threads,
+        labels: Labels,
+        out: Output<W>,
+    ) -> Writer<W> {
+        Writer {
+            places,
+            threads,
+            out,
+            line: Vec::new(),
+            lsmvbt: HashSet::new(),
+            counts: Counts::default(),
+            counts_before: Counts::default(),
+            labels,
+            boundary: None,
+            notices: Vec::new(),
+            labels_error: None,
+        }
     }
 
-    pub(super) fn end(&mut self) -> io::Result<()> {
-        let Counts { events, lost, .. } = self.counts;
-        writeln!(self.out, "# end of the recording: {events} events, {lost} lost")
+    /// The recording goes on in another file before what comes at this time.
+    pub(super) fn is_boundary_before(&mut self, time_ns: u64) -> bool {
+        let Some(boundary) = &mut self.boundary else { return false };
+        boundary.is_before(time_ns, self.out.part_bytes())
+    }
+
+    /// Those that nobody has heard yet.
+    pub(super) fn notices(&mut self) -> Vec<String> {
+        let mut notices = mem::take(&mut self.notices);
+        if let Some(parts) = self.out.as_parts() {
+            notices.extend(parts.notices());
+        }
+        notices
+    }
+
+    /// What this file of the recording said is not said in the next.
+    pub(super) fn forget_told(&mut self) {
+        self.places.forget_told();
+        self.lsmvbt.clear();
+        self.threads.tidy_up();
+        self.counts_before = self.counts;
     }
 
     /// Called before the events of a turn.
@@ -95,6 +140,7 @@ impl<W: Write> Writer<W> {
         if let Some(inode) = inode {
             self.tell(place, inode, time_ns)?;
         }
+        self.see(event, place, thread, moment);
         let is_request = event.of.is_device();
         let target = &self.places.all()[place].target;
         let said = event
@@ -190,6 +236,9 @@ impl<W: Write> Writer<W> {
             Does::End => {
                 self.threads.ended(thread);
                 self.places.thread_ended(thread);
+                if let Some(boundary) = &mut self.boundary {
+                    boundary.thread_ended(thread);
+                }
             }
             Does::Exec => self.threads.renamed(thread),
             Does::Print
@@ -200,6 +249,31 @@ impl<W: Write> Writer<W> {
             | Does::OfFile
             | Does::Lock => {}
         }
+    }
+
+    /// What the event says of the next boundary.
+    fn see(&mut self, event: &Event, place: usize, thread: u32, moment: Moment) {
+        let Some(boundary) = &mut self.boundary else { return };
+        if event.of == Of::All {
+            return;
+        }
+        let number = |field: Option<Field>| field?.number(moment.record);
+        let request = || {
+            let (sector, count) =
+                (number(event.fields.sector)?, number(event.fields.sectors).unwrap_or(0));
+            let sectors = if count == 0 { 0..0 } else { sector..sector.saturating_add(count) };
+            Some((self.places.all()[place].target.volume.disk, sectors))
+        };
+        let seen = match event.does {
+            Does::SyncEnter => Some(Seen::SyncBegins(thread)),
+            Does::SyncExit => Some(Seen::SyncEnds(thread)),
+            Does::Queue | Does::Request => {
+                request().map(|(disk, sectors)| Seen::Asked(disk, sectors))
+            }
+            Does::Complete => request().map(|(disk, sectors)| Seen::Ended(disk, sectors)),
+            _ => None,
+        };
+        boundary.see(moment.time_ns, seen.unwrap_or(Seen::Else));
     }
 
     fn is_recorded(&mut self, event: &Event, place: usize, thread: u32, record: &[u8]) -> bool {
@@ -314,6 +388,12 @@ impl<W: Write> Writer<W> {
                 text::pair(&mut self.line, target.volume.inode_dev);
                 self.line.extend_from_slice(b" ino ");
                 decimal(&mut self.line, inode);
+                let (major, minor) = target.volume.inode_dev;
+                if self.places.targets.is_named(place)
+                    && self.out.is_own((rustix::fs::makedev(major, minor), inode))
+                {
+                    counts.own_bytes += bytes;
+                }
                 &mut counts.data_bytes
             }
             Whose::Journal => {
