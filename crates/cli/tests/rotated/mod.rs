@@ -1,5 +1,7 @@
 //! A recorder of several files, and what is in them.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
