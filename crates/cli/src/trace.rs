@@ -6,24 +6,27 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
 use oneflush_trace::record::{
     Counts, Labels, Limit, Parts, RecordError, Recorder, Target, Targets,
 };
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Failure, run};
 
 mod limit;
+mod program;
+mod progress;
+
+use program::Program;
+use progress::Progress;
 
 const EXAMPLES: &str =
     "Without --dev or --dir, the device of the current directory is recorded, and
@@ -148,8 +151,6 @@ const TURN: Duration = Duration::from_millis(100);
 const TURN_BESIDE: Duration = Duration::from_millis(20);
 /// So long a program may go on after Ctrl-C.
 const END_MAX: Duration = Duration::from_secs(10);
-/// Work that is done sooner shows no progress.
-const QUIET: Duration = Duration::from_secs(2);
 
 pub fn main(options: &Options) -> Result<ExitCode, Failure> {
     if options.vfs {
@@ -398,79 +399,4 @@ fn tell(
 fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
-}
-
-struct Program {
-    name: String,
-    child: Child,
-}
-
-impl Program {
-    /// Where standard output has the recording, what the program prints goes to standard error.
-    fn start(
-        command: &[OsString],
-        recorder: &Recorder<File>,
-        is_stdout_taken: bool,
-    ) -> Result<Option<Program>, String> {
-        let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-        let name = program.to_string_lossy().into_owned();
-        let cannot = |error: io::Error| format!("cannot start {name}: {error}");
-        let mut command = Command::new(program);
-        command.args(arguments).env("ONEFLUSH_TRACE_MARKER", recorder.marker());
-        if is_stdout_taken {
-            command.stdout(io::stderr().as_fd().try_clone_to_owned().map_err(cannot)?);
-        }
-        let child = command.spawn().map_err(cannot)?;
-        Ok(Some(Program { name, child }))
-    }
-
-    fn wait(&mut self) -> Result<ExitStatus, String> {
-        self.child.wait().map_err(|error| format!("lost {}: {error}", self.name))
-    }
-
-    fn ended(&mut self) -> Result<Option<ExitStatus>, String> {
-        self.child.try_wait().map_err(|error| format!("lost {}: {error}", self.name))
-    }
-
-    /// The terminal sends Ctrl-C to it too; SIGTERM to this process it would not see.
-    fn ask_to_end(&self) {
-        // One that has just ended needs no signal.
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-    }
-}
-
-/// A line on a terminal that says how it goes, once it takes a while.
-struct Progress {
-    bar: Option<ProgressBar>,
-    described: String,
-    begun: Instant,
-}
-
-impl Progress {
-    fn new(described: &str, begun: Instant) -> Progress {
-        Progress { bar: None, described: described.to_owned(), begun }
-    }
-
-    fn show(&mut self, counts: Counts) {
-        if self.begun.elapsed() < QUIET || !io::stderr().is_terminal() {
-            return;
-        }
-        let bar = self.bar.get_or_insert_with(|| {
-            let bar = ProgressBar::new_spinner().with_elapsed(self.begun.elapsed());
-            // The template is constant; were it wrong, the default would do.
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed}  {wide_msg}") {
-                bar.set_style(style);
-            }
-            bar
-        });
-        let lost = if counts.lost > 0 { format!(", {} lost", counts.lost) } else { String::new() };
-        bar.set_message(format!("{} events{lost}  {}", counts.events, self.described));
-        bar.tick();
-    }
-
-    fn done(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
 }

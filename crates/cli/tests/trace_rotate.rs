@@ -84,6 +84,31 @@ fn the_files_together_have_every_event_once_and_each_has_names_labels_and_whole_
     assert!(found == made || cut > 0, "what is cut is said");
 }
 
+/// Their syncs are not told.
+#[test]
+fn on_xfs_and_btrfs_transactions_are_whole_and_files_have_their_names_too() {
+    if scratch().is_none() {
+        return;
+    }
+    for fs in [FsKind::Xfs, FsKind::Btrfs] {
+        let Some(place) = recording::scratch_of(fs) else { continue };
+        let sandbox = Sandbox::new();
+        let db = database(&place.path().join("a.db"), "WAL");
+        recording::sync(place.path());
+        let output = sandbox.path().join("app.zst");
+        let recorder = Recorder::begin(&sandbox, &place, &arguments(&output, &[]));
+        let made = commits(&db, Duration::from_millis(3500), THINK);
+        recorder.end(Signal::INT);
+        let parts = parts(sandbox.path());
+        let of_database = |found: &&serde_json::Value| {
+            found["database"].as_str().is_some_and(|name| name.ends_with("/a.db"))
+        };
+        let found = parts.iter().flat_map(|part| &part.transactions).filter(of_database).count();
+        eprintln!("{fs:?}: {found} of {made} commits in {} files", parts.len());
+        assert!(parts.len() >= 3 && found <= made && found * 100 >= made * 99, "{fs:?}");
+    }
+}
+
 /// No gap of a millisecond is there to put a boundary into.
 #[test]
 fn a_database_that_never_rests_loses_at_most_a_transaction_at_each_boundary() {

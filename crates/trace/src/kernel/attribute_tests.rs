@@ -83,6 +83,23 @@ fn f2fs_tells_pages_of_files_and_nodes_by_their_addresses() {
 }
 
 #[test]
+fn an_announcement_counts_until_two_files_of_a_recording_have_ended() {
+    let mut f2fs = Attribution::new(Geometry::new(FileSystem::F2fs, Vec::new()));
+    f2fs.extent(1, Whose::Journal, 8192, 4096);
+    f2fs.extent(1, Whose::Journal, 12288, 4096);
+    f2fs.forget_old();
+    f2fs.extent(1, Whose::File(DB), 12288, 4096);
+    assert_eq!(f2fs.whose(7, &write(8192, false)), Whose::Journal);
+    assert_eq!(f2fs.whose(7, &write(12288, false)), Whose::File(DB));
+    f2fs.is_written(&write(8192, false));
+    assert_eq!(f2fs.whose(7, &write(8192, false)), Whose::Unknown);
+    f2fs.forget_old();
+    assert_eq!(f2fs.whose(7, &write(12288, false)), Whose::File(DB));
+    f2fs.forget_old();
+    assert_eq!(f2fs.whose(7, &write(12288, false)), Whose::Unknown);
+}
+
+#[test]
 fn a_later_extent_replaces_what_it_covers_and_nothing_else() {
     let mut extents = Extents::default();
     let file = |inode| Some(Whose::File(inode));

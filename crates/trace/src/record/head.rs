@@ -1,5 +1,5 @@
-//! The head and the end of a recording, or of each of its files: what it is of, in comments, and what
-//! holds for all of it.
+//! The head and the end of a recording, or of each of its files: what it is of, in comments, and
+//! what holds for all of it.
 //!
 //! Readers pass over comments. Those of the form `# oneflush: KEY VALUE` are facts that
 //! [`crate::import`] keeps.

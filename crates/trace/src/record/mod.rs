@@ -6,8 +6,8 @@
 //!   ─▶ attribution (kernel/attribute.rs)  whose a queued write is             ┐
 //!   ─▶ names                              which file the inode is then        ├─▶ text ─▶ zstd
 //!   ─▶ threads, own                       which thread does it; is it wanted  ┘
-//! places   what is known of each device    target, stack   the devices, and those that they lie on
-//! head     comments and facts of a file    boundary, parts where the next file begins, and its name
+//! places   what is known of each device    target, stack    the devices, and what they lie on
+//! head     comments and facts of a file    boundary, parts  where a file ends, and its name
 //! ```
 //!
 //! A recording is ftrace's text, compressed, with five additions (`docs/trace.md`):
@@ -22,6 +22,7 @@
 //! 2. A name stands before the first line that speaks of its inode.
 //! 3. Events that the kernel had no room for are counted. The count is written where they are
 //!    missing.
+//! 4. Of several files, each is a recording of its own, and each event is in one (`boundary.rs`).
 
 mod boundary;
 mod digits;

@@ -8,8 +8,9 @@
 //! 3. With `keep`, at most so many complete files are there behind each boundary.
 //! 4. Nothing is deleted without `keep`.
 //!
-//! A recorder that is killed leaves its `.part`. The next one gives it its name: readers say of such
-//! a file that it is cut off. A lock tells a `.part` that is still written from one that is left.
+//! A recorder that is killed leaves its `.part`. The next one gives it its name: readers say of
+//! such a file that it is cut off. A lock tells a `.part` that is still written from one that is
+//! left.
 //!
 //! Where the disk is full and `keep` is given, the oldest complete file makes room: whoever gives
 //! `keep` wants the newest. Otherwise writing fails, and what is complete stays.
@@ -77,7 +78,7 @@ impl Parts {
     /// their names.
     pub fn new(output: &Path, keep: Option<u64>) -> Result<Parts, PartsError> {
         let no_name = || PartsError::NoName { output: output.to_owned() };
-        let stem = output.file_stem().ok_or_else(no_name)?;
+        let stem = output.file_stem().filter(|_| !output.is_dir()).ok_or_else(no_name)?;
         let mut before = stem.to_owned();
         before.push(".");
         let mut behind = OsString::new();
