@@ -41,8 +41,7 @@ Examples:
   sudo oneflush trace -o t.zst --dir /srv/a --dir /srv/b   two disks at once
   sudo oneflush trace -o t.zst --dir . --pid $(pidof app)  only this process
   sudo oneflush trace -o - --seconds 5 | grep jbd2         text, as it comes
-  sudo oneflush trace -o /var/lib/traces/app.zst --dir /srv --rotate 64M --keep 10
-                                                           for months
+  sudo oneflush trace -o a.zst --rotate 64M --keep 10      for months
   oneflush trace --vfs -o t.txt -- ./app                   no root: files' calls
   oneflush identify t.zst                                  its transactions
   zstdcat t.zst | less                                     it is text";

@@ -92,7 +92,7 @@ mod tests {
             ("10 M", "neither"),
             ("M", "no size"),
             ("64X", "no size"),
-            ("1.5G", "no time"),
+            ("1.5G", "neither"),
             ("-1m", "no time"),
             ("1K", "at least 64K"),
             ("10ms", "at least 1s"),
