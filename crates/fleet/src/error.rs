@@ -40,10 +40,14 @@ pub enum FleetError {
     By(String),
     #[error("{0}")]
     Label(String),
-    #[error("{}{}: {reason}", path.display(), line.map_or(String::new(), |n| format!(", line {n}")))]
+    #[error("{}{}: {reason}", path.display(), at_line(*line))]
     LabelsFile { path: PathBuf, line: Option<u64>, reason: String },
     #[error("{0}")]
     Where(String),
+}
+
+fn at_line(line: Option<u64>) -> String {
+    line.map_or(String::new(), |line| format!(", line {line}"))
 }
 
 impl FleetError {
