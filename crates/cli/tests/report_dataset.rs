@@ -1,4 +1,4 @@
-//! `oneflush report DATASET`: what the report of the traces says, of chosen rows, and of two groups.
+//! `oneflush report DATASET`: what the report of traces says, of chosen rows, and of two groups.
 
 #[path = "common/commits.rs"]
 mod commits;
@@ -34,7 +34,7 @@ fn add(sandbox: &Sandbox, name: &str, commits: &Commits, label: &str, day: &str)
     ran(sandbox, &["identify", name, "--dataset", "fleet", "--label", label, "--begin", &begin]);
 }
 
-/// Four devices, two builds, two days. Build B has only databases that use PERSIST, which cost more.
+/// Four devices, two builds, two days. Build B has only databases with PERSIST, which costs more.
 fn fleet() -> Sandbox {
     let sandbox = Sandbox::new();
     for (device, count) in [("a1", 500), ("a2", 700)] {
