@@ -10,7 +10,7 @@ const Summary = (() => {
     const of = document.getElementById("traces");
     for (const trace of traces) {
       const count = (number, what) => `${Format.count(number)} ${what}${number === 1 ? "" : "s"}`;
-      const text = `${trace.name}: ${count(trace.transactions, "transaction")} of ${count(trace.databases.length, "database")}, ` +
+      const text = `${trace.name}: ${count(trace.transactions, "transaction")} of ${count(trace.databases_count, "database")}, ` +
         `${Format.bytes(sum(trace.bytes))}, in ${Format.short(trace.seconds)} s`;
       of.append(make("p", {}, text));
       const cut = trace.cut_off > 0 ? [`${Format.count(trace.cut_off)} transactions are cut off and in no table`] : [];
@@ -80,7 +80,7 @@ const Summary = (() => {
       const rows = trace.databases.slice(0, 10).map((row) => [row.database, row.mode, Format.count(row.transactions),
         Format.percent(row.share_of_transactions), Format.bytes(row.bytes.db), Format.bytes(row.bytes.journal),
         Format.bytes(row.bytes.fs_journal), row.flushes === null ? "–" : (row.flushes / row.transactions).toFixed(2), Format.short(row.median_ms), Format.short(row.median_kb)]);
-      const more = trace.databases.length > 10 ? `, the first 10 of ${Format.count(trace.databases.length)}` : "";
+      const more = trace.databases_count > 10 ? `, the first 10 of ${Format.count(trace.databases_count)}` : "";
       section.append(figures(`Databases by transactions; flushes, and medians of ms and KB, are of one transaction${traces.length > 1 ? `, ${trace.trace}` : ""}${more}`, columns, rows));
     }
   }

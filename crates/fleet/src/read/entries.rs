@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use oneflush_trace::identify::{Confidence, JournalMode, Outcome, Reason, Synchronous};
-use oneflush_trace::report::Entry;
+use oneflush_trace::report::{Entry, OTHER_DATABASES};
 use rustc_hash::FxHashMap;
 
 use super::rows::{Texts, Wholes, reals};
@@ -41,8 +41,9 @@ pub(super) const SHOWN: [&str; 6] = [
     "requests_metadata",
 ];
 
-/// Names that are told apart; later ones are one.
-const NAMES_COUNT_MAX: usize = 200_000;
+/// Names that are told apart; later ones are one. A database whose numbers are in a sketch takes
+/// some 4 KB.
+const NAMES_COUNT_MAX: usize = 50_000;
 
 /// Names, each with a number.
 pub(super) struct Numbers {
@@ -79,7 +80,7 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn new() -> Names {
         Names {
-            databases: Numbers::new("(other databases)"),
+            databases: Numbers::new(OTHER_DATABASES),
             processes: Numbers::new("(other processes)"),
         }
     }

@@ -58,8 +58,6 @@ impl Columns {
         let mut columns = Columns::default();
         let (mut known_databases, mut known_processes) = (HashMap::new(), HashMap::new());
         for (number, trace) in traces.iter().enumerate() {
-            let databases = numbers(&mut columns.databases, &mut known_databases, &trace.databases);
-            let processes = numbers(&mut columns.processes, &mut known_processes, &trace.processes);
             let mut before_us = 0;
             for entry in &trace.entries {
                 let begin_us = entry.begin_ns.saturating_sub(trace.begin_ns) / 1000;
@@ -73,8 +71,18 @@ impl Columns {
                 }
                 columns.requests.push(entry.requests);
                 columns.flushes.push(entry.flushes);
-                columns.database.push(databases[entry.database as usize]);
-                columns.process.push(processes[entry.process as usize]);
+                let database = &trace.databases[entry.database as usize];
+                let process = &trace.processes[entry.process as usize];
+                columns.database.push(numbered(
+                    &mut columns.databases,
+                    &mut known_databases,
+                    database,
+                ));
+                columns.process.push(numbered(
+                    &mut columns.processes,
+                    &mut known_processes,
+                    process,
+                ));
                 let mode = format!("{} {}", entry.journal_mode, entry.synchronous);
                 columns.mode.push(short(&mut columns.modes, &mode));
                 columns.outcome.push(short(&mut columns.outcomes, &entry.outcome.to_string()));
@@ -88,19 +96,12 @@ impl Columns {
     }
 }
 
-/// The number of each name in the list that all traces share.
-fn numbers<'a>(
-    list: &mut Vec<String>,
-    known: &mut HashMap<&'a str, u32>,
-    names: &'a [String],
-) -> Vec<u32> {
-    let number = |name: &'a String| {
-        *known.entry(name).or_insert_with(|| {
-            list.push(name.clone());
-            list.len() as u32 - 1
-        })
-    };
-    names.iter().map(number).collect()
+/// The number of a name in the list that all traces share.
+fn numbered<'a>(list: &mut Vec<String>, known: &mut HashMap<&'a str, u32>, name: &'a str) -> u32 {
+    *known.entry(name).or_insert_with(|| {
+        list.push(name.to_owned());
+        list.len() as u32 - 1
+    })
 }
 
 /// The number of a word in a short list.

@@ -8,6 +8,9 @@ use super::collect::Trace;
 use super::tables::ByClass;
 use super::tally::OfDatabase;
 
+/// In place of the names of those that came when there was no room for more names.
+pub const OTHER_DATABASES: &str = "(other databases)";
+
 /// A database of one trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DatabaseRow {
@@ -24,6 +27,16 @@ pub struct DatabaseRow {
     pub median_kb: f64,
     /// Journal mode and synchronization that most of its transactions had.
     pub mode: String,
+}
+
+/// Those that a page can show: with most transactions, and with most bytes.
+pub(super) fn foremost(rows: &[DatabaseRow], count_max: usize) -> Vec<DatabaseRow> {
+    let mut bytes: Vec<u64> = rows.iter().map(|row| row.bytes.total()).collect();
+    bytes.sort_unstable_by_key(|bytes| Reverse(*bytes));
+    let bytes_min = bytes.get(count_max).map_or(0, |bytes| bytes + 1);
+    let is_foremost =
+        |(place, row): &(usize, &DatabaseRow)| *place < count_max || row.bytes.total() >= bytes_min;
+    rows.iter().enumerate().filter(is_foremost).map(|(_, row)| row.clone()).collect()
 }
 
 /// Most transactions first; of as many, most bytes first.

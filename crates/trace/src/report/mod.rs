@@ -39,7 +39,7 @@ mod tally;
 mod values;
 
 pub use collect::{Collector, Entry, Trace};
-pub use databases::DatabaseRow;
+pub use databases::{DatabaseRow, OTHER_DATABASES};
 pub use findings::{Finding, count as grouped};
 pub use page::{frame, page};
 pub use perfetto::Perfetto;

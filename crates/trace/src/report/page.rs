@@ -7,7 +7,11 @@
 use serde::Serialize;
 
 use super::columns::{Columns, Picture, pictures};
+use super::databases;
 use super::{CLASSES, Finding, Report, Tables, Trace};
+
+/// With most transactions, and with most bytes; ten of each are shown.
+const DATABASES_COUNT_MAX: usize = 100;
 
 const TEMPLATE: &str = include_str!("../../assets/page.html");
 const STYLES: [&str; 2] =
@@ -30,7 +34,7 @@ const SCRIPTS: [&str; 10] = [
 struct Data<'a> {
     program: &'a str,
     classes: [&'static str; 4],
-    traces: &'a [Tables],
+    traces: Vec<Tables>,
     findings: &'a [Finding],
     transactions: Columns,
     pictures: Vec<Picture>,
@@ -41,7 +45,7 @@ pub fn page(program: &str, report: &Report, traces: &[Trace]) -> String {
     let data = Data {
         program,
         classes: CLASSES,
-        traces: &report.traces,
+        traces: report.traces.iter().map(shown).collect(),
         findings: &report.findings,
         transactions: Columns::new(traces),
         pictures: pictures(traces),
@@ -56,6 +60,12 @@ pub fn page(program: &str, report: &Report, traces: &[Trace]) -> String {
             ("{{script}}", &SCRIPTS.join("\n")),
         ],
     )
+}
+
+/// What the page has room for.
+fn shown(tables: &Tables) -> Tables {
+    let databases = databases::foremost(&tables.databases, DATABASES_COUNT_MAX);
+    Tables { databases, ..tables.clone() }
 }
 
 /// Another page in the same frame and style. `template` has the places `{{style}}`, `{{data}}` and

@@ -68,6 +68,7 @@ pub struct Tables {
     pub kb_by_class_curves: ByClass<Curve>,
     /// Table 5, Figure 24.
     pub bytes: ByClass<u64>,
+    pub databases_count: u64,
     /// Table 6, all databases, those with most transactions first.
     pub databases: Vec<DatabaseRow>,
 }
@@ -76,6 +77,7 @@ impl Tables {
     pub fn new(trace: &Trace) -> Tables {
         let tally = &trace.tally;
         let class = |class: usize| &tally.by_class[class];
+        let databases = databases::rows(trace);
         Tables {
             trace: trace.label.clone(),
             name: trace.name.clone(),
@@ -94,7 +96,8 @@ impl Tables {
             kb_by_class: ByClass::of(|number| class(number).quantiles(BYTES_PER_KB)),
             kb_by_class_curves: ByClass::of(|number| class(number).curve(BYTES_PER_KB)),
             bytes: tally.bytes,
-            databases: databases::rows(trace),
+            databases_count: databases.len() as u64,
+            databases,
         }
     }
 }

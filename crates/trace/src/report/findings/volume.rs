@@ -4,6 +4,7 @@ use super::{
     Finding, amount, count, database, finding, mostly_rollback, percent, share, transactions, whole,
 };
 use crate::report::collect::Trace;
+use crate::report::databases::OTHER_DATABASES;
 use crate::report::tables::Tables;
 
 /// A smaller share of journaling is nothing to speak of.
@@ -58,7 +59,8 @@ fn journaling(trace: &Trace, tables: &Tables) -> Option<Finding> {
 }
 
 fn heavy(trace: &Trace, tables: &Tables) -> Option<Finding> {
-    let row = tables.databases.iter().max_by_key(|row| row.bytes.total())?;
+    let databases = tables.databases.iter().filter(|row| row.database != OTHER_DATABASES);
+    let row = databases.max_by_key(|row| row.bytes.total())?;
     (tables.databases.len() > 1 && row.share_of_bytes >= HEAVY_SHARE_MIN).then(|| {
         let text = format!(
             "{} alone writes {} of all bytes, with {} of the transactions.",

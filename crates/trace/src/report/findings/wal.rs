@@ -10,6 +10,7 @@
 use super::{Finding, TRANSACTIONS_COUNT_MIN, amount, count, finding, percent, share};
 use crate::identify::JournalMode;
 use crate::report::collect::Trace;
+use crate::report::databases::OTHER_DATABASES;
 use crate::report::tables::Tables;
 use crate::report::tally::{OfDatabase, Undo, keeps_old_pages};
 
@@ -29,6 +30,7 @@ pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
             undo.count >= TRANSACTIONS_COUNT_MIN
                 && share(saved(undo), undo.bytes) >= SAVED_SHARE_MIN
         })
+        .filter(|(number, _)| trace.databases[*number] != OTHER_DATABASES)
         .collect();
     worth.sort_by_key(|(_, database)| std::cmp::Reverse(saved(&database.undo)));
     worth.truncate(DATABASES_COUNT_MAX);
