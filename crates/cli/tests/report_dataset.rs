@@ -211,6 +211,21 @@ fn what_is_missing_or_damaged_is_a_line_and_the_rest_is_told() {
 }
 
 #[test]
+fn what_a_killed_writer_has_left_elsewhere_counts_once() {
+    let sandbox = fleet();
+    let whole = json(&sandbox, &["fleet"]);
+    let file = parts(&sandbox.path().join("fleet/transactions/device=a1")).remove(0);
+    let elsewhere = sandbox.path().join("fleet/transactions/device=a1/day=2026-11-26");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::copy(&file, elsewhere.join(file.file_name().unwrap())).unwrap();
+    let output = run(&sandbox, &["report", "fleet", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("day=2026-11-26"), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(told["traces"], whole["traces"]);
+}
+
+#[test]
 fn a_page_says_what_it_shows() {
     let sandbox = fleet();
     let said = ran(&sandbox, &["report", "fleet", "--compare", "build", "-o", "page.html"]);

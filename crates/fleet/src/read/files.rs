@@ -16,8 +16,9 @@ pub(super) struct OfFile {
     folders: BTreeMap<String, Option<String>>,
 }
 
-/// In the order of their paths. What the table of traces names and nobody finds is a line in
-/// `problems`.
+/// In the order of their paths. `problems` tells two things: files that the table of traces names
+/// and nobody finds, and files of its traces that it does not name. There a writer was ended
+/// between its steps, and the rows may be there twice.
 pub(super) fn all(
     dataset: &Dataset,
     known: &BTreeMap<String, OfTrace>,
@@ -25,6 +26,7 @@ pub(super) fn all(
 ) -> Result<Vec<OfFile>, FleetError> {
     let mut files = Vec::new();
     let mut found = BTreeSet::new();
+    let mut left = Vec::new();
     for path in traces::below(&dataset.transactions())? {
         let Some(relative) = traces::relative(dataset, &path) else { continue };
         let folders = relative
@@ -32,24 +34,36 @@ pub(super) fn all(
             .filter_map(dataset::folder)
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
-        found.insert(relative);
         let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if known.get(&id).is_some_and(|trace| !trace.files.contains(&relative)) {
+            left.push(path);
+            continue;
+        }
+        found.insert(relative);
         let bytes = path.metadata().map_or(0, |file| file.len());
         files.push(OfFile { path, bytes, id, folders });
     }
     let mut missing =
         known.values().flat_map(|trace| &trace.files).filter(|file| !found.contains(*file));
     if let Some(first) = missing.next() {
-        let more = match missing.count() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         problems.push(format!(
-            "{}: is missing{more}; its transactions are in no figure: identify the trace again",
-            dataset.dir.join(first).display()
+            "{}: is missing{}; its transactions are in no figure: identify the trace again",
+            dataset.dir.join(first).display(),
+            more(missing.count())
+        ));
+    }
+    if let Some(first) = left.first() {
+        problems.push(format!(
+            "{}: is of an earlier run of its trace{}; it is left out: identify the trace again",
+            first.display(),
+            more(left.len() - 1)
         ));
     }
     Ok(files)
+}
+
+fn more(count: usize) -> String {
+    if count == 0 { String::new() } else { format!(", and {count} more") }
 }
 
 impl OfFile {
