@@ -41,6 +41,12 @@ fn assert_whole(folder: &Path) {
 
 #[test]
 fn all_papers_run_at_a_device_and_their_page_shows_each_claim_and_figure() {
+    // It takes minutes, and who is not root sees each claim and figure in every commit.
+    if !oneflush_testing::seed().is_multiple_of(2) {
+        return oneflush_testing::skip(
+            "runs in every second commit, with ONEFLUSH_TEST_SEED=2 always",
+        );
+    }
     if !may_mount() {
         return;
     }
