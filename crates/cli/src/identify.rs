@@ -32,8 +32,7 @@ use table::{Heading, Table};
 
 const EXAMPLES: &str = "Formats, plain, gzip or zstd: ftrace and trace-cmd text, perf script text,
 blktrace records, blkparse text (also MOST's), strace -f -ttt -yy -T text
-(other options as far as they go),
-AndroTrace records.
+(other options as far as they go), AndroTrace records.
 
 Examples:
   oneflush identify trace.txt.gz                 a table: one row a database
