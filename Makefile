@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build sqlite-lsmvbt oneflush-sqlite3 engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat files files-turn guest all-guests aarch64 suite-subset book clean help
+.PHONY: build sqlite-lsmvbt oneflush-sqlite3 engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat files files-turn guest all-guests aarch64 fleet suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -12,7 +12,7 @@ endif
 endif
 
 RELEASE := target/release
-STAGES := lint build units model tsan clients compat files-turn bare guest suite-subset
+STAGES := lint build units model tsan clients compat files-turn fleet bare guest suite-subset
 # Features that only tests have: broken variants and places to die at. One set for all test programs, so that nothing is compiled twice.
 CHECKED := oneflush-crashlab/mutants,oneflush-mvbt/kill-points,oneflush-vfs/kill-points
 # Where one crate is built alone, `oneflush-trace` stands beside it: the features of what build scripts need are then those of the whole
@@ -76,7 +76,7 @@ check:
 	@command -v python3 >/dev/null || scripts/need python3
 	@scripts/stages lint unit targets deny
 
-## test: formatting, lints, unit and integration tests, broken variants, deaths, model check, races, clients, neighbours, mounted directories, F2FS, a part of SQLite's own suite
+## test: formatting, lints, unit and integration tests, broken variants, deaths, model check, races, clients, neighbours, mounted directories, a fleet by Spark, F2FS, a part of SQLite's own suite
 ## (every stage runs to its end, and a table closes the run; `make test STAGES="lint units"` runs some)
 test:
 	@command -v python3 >/dev/null || scripts/need python3
@@ -150,6 +150,10 @@ files: build
 ## files-turn: the quick ones of these, and a part of the others: which follows from the commit
 files-turn: build
 	SKIP_MISSING=1 files/run --turn
+
+## fleet: the examples of a fleet: traces identified by Spark, its figures by Spark and DuckDB, beside the program's own
+fleet: build
+	SKIP_MISSING=1 examples/fleet/test
 
 ## guest: a guest with another kernel: SQLite on F2FS is recorded, strategy maw runs there, and the power of one strategy on one file system is cut
 guest: build
