@@ -1,0 +1,89 @@
+"""Puts the files of a scratch data set into one that is elsewhere, by pyarrow.fs.
+
+The order is that of docs/dataset.md: a trace's transactions, its row in `traces`, and then what an
+earlier run has left in other folders. Each file comes under a hidden name and is moved to its
+place. An object store shows a file only when it is whole, so there it is put at once.
+"""
+
+import os
+import shutil
+import uuid
+
+from pyarrow import ArrowException, fs
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from places import is_object_store, open_place
+
+MARKER = "oneflush-dataset.json"
+
+
+def fetch(filesystem: fs.FileSystem, path: str, to: str) -> None:
+    with filesystem.open_input_stream(path) as source, open(to, "wb") as copy:
+        shutil.copyfileobj(source, copy, 1 << 20)
+
+
+def put(scratch: str, sources: dict[str, str], dataset: str) -> None:
+    """`sources`: of each trace's ID, the name that its row gets in place of the copy's."""
+    filesystem, root = open_place(dataset)
+    if filesystem.get_file_info(f"{root}/{MARKER}").type == fs.FileType.NotFound:
+        put_file(filesystem, os.path.join(scratch, MARKER), f"{root}/{MARKER}")
+    for trace, source in sources.items():
+        name = f"traces/{trace}.parquet"
+        row = parquet.read_table(os.path.join(scratch, name))
+        files = row["files"][0].as_py()
+        before = files_before(filesystem, root, trace)
+        for file in files:
+            put_file(filesystem, os.path.join(scratch, file), f"{root}/{file}")
+        renamed = os.path.join(scratch, "row.parquet")
+        place = row.schema.get_field_index("source")
+        named = row.set_column(place, row.schema.field(place), pa.array([source]))
+        parquet.write_table(named, renamed, compression="zstd")
+        put_file(filesystem, renamed, f"{root}/{name}")
+        for file in before - set(files):
+            remove(filesystem, f"{root}/{file}")
+
+
+def files_before(filesystem: fs.FileSystem, root: str, trace: str) -> set[str]:
+    """Files in `transactions` that an earlier run of the trace has written."""
+    path = f"{root}/traces/{trace}.parquet"
+    if filesystem.get_file_info(path).type == fs.FileType.NotFound:
+        return set()
+    try:
+        listed = parquet.read_table(path, columns=["files"], filesystem=filesystem)
+        files = listed["files"][0].as_py()
+    except ArrowException:
+        # The row is damaged, and does not say it.
+        selector = fs.FileSelector(f"{root}/transactions", recursive=True, allow_not_found=True)
+        files = [info.path[len(root) + 1:] for info in filesystem.get_file_info(selector)]
+    return {file for file in files
+            if file.startswith("transactions/") and file.endswith(f"/{trace}.parquet")}
+
+
+def put_file(filesystem: fs.FileSystem, path: str, to: str) -> None:
+    if is_object_store(filesystem):
+        copy(filesystem, path, to)
+        return
+    folder, name = to.rsplit("/", 1)
+    filesystem.create_dir(folder, recursive=True)
+    hidden = f"{folder}/.{name}.{uuid.uuid4().hex}.part"
+    try:
+        copy(filesystem, path, hidden)
+        if filesystem.type_name == "hdfs":
+            # It moves to no name that is there.
+            remove(filesystem, to)
+        filesystem.move(hidden, to)
+    except BaseException:
+        remove(filesystem, hidden)
+        raise
+
+
+def copy(filesystem: fs.FileSystem, path: str, to: str) -> None:
+    with open(path, "rb") as source, filesystem.open_output_stream(to, compression=None) as sink:
+        shutil.copyfileobj(source, sink, 1 << 20)
+
+
+def remove(filesystem: fs.FileSystem, path: str) -> None:
+    """Somebody else may have done it."""
+    if filesystem.get_file_info(path).type != fs.FileType.NotFound:
+        filesystem.delete_file(path)
