@@ -123,9 +123,14 @@ def attempt(job: Job, program: str, traces: list[Trace],
     if job.is_staged:
         sources = {row["trace"]: trace.source for row, trace in zip(rows, traces)}
         publish.put(dataset, sources, job.dataset)
-    found = [Found(trace.source, row["transactions"], row["error"])
-             for trace, row in zip(traces, rows)]
+    found = [Found(trace.source, row["transactions"], why(row["error"], path))
+             for trace, row, path in zip(traces, rows, paths)]
     return code, said, found
+
+
+def why(error: str | None, path: str) -> str | None:
+    """Without the path, which may be the copy's."""
+    return error and error.removeprefix(f"{path}: ")
 
 
 def call(words: list[str]) -> tuple[int, str]:

@@ -9,8 +9,8 @@ import os
 import shutil
 import uuid
 
-from pyarrow import ArrowException, fs
 import pyarrow as pa
+from pyarrow import ArrowException, fs
 import pyarrow.parquet as parquet
 
 from places import is_object_store, open_place
@@ -19,12 +19,13 @@ MARKER = "oneflush-dataset.json"
 
 
 def fetch(filesystem: fs.FileSystem, path: str, to: str) -> None:
-    with filesystem.open_input_stream(path) as source, open(to, "wb") as copy:
+    with (filesystem.open_input_stream(path, compression=None) as source,
+          open(to, "wb") as copy):
         shutil.copyfileobj(source, copy, 1 << 20)
 
 
 def put(scratch: str, sources: dict[str, str], dataset: str) -> None:
-    """`sources`: of each trace's ID, the name that its row gets in place of the copy's."""
+    """`sources`: of each trace's ID, what its row says in place of the copy's path."""
     filesystem, root = open_place(dataset)
     if filesystem.get_file_info(f"{root}/{MARKER}").type == fs.FileType.NotFound:
         put_file(filesystem, os.path.join(scratch, MARKER), f"{root}/{MARKER}")
@@ -36,12 +37,20 @@ def put(scratch: str, sources: dict[str, str], dataset: str) -> None:
         for file in files:
             put_file(filesystem, os.path.join(scratch, file), f"{root}/{file}")
         renamed = os.path.join(scratch, "row.parquet")
-        place = row.schema.get_field_index("source")
-        named = row.set_column(place, row.schema.field(place), pa.array([source]))
-        parquet.write_table(named, renamed, compression="zstd")
+        parquet.write_table(with_source(row, source), renamed, compression="zstd")
         put_file(filesystem, renamed, f"{root}/{name}")
         for file in before - set(files):
             remove(filesystem, f"{root}/{file}")
+
+
+def with_source(row: pa.Table, source: str) -> pa.Table:
+    """The row says the trace's own name. So does its error."""
+    path, error = row["source"][0].as_py(), row["error"][0].as_py()
+    for name, text in (("source", source), ("error", error and error.replace(path, source))):
+        place = row.schema.get_field_index(name)
+        field = row.schema.field(place)
+        row = row.set_column(place, field, pa.array([text], field.type))
+    return row
 
 
 def files_before(filesystem: fs.FileSystem, root: str, trace: str) -> set[str]:

@@ -12,6 +12,7 @@ Exit codes: 0 done, 1 a trace could not be read or the job failed, 2 wrong usage
 
 import argparse
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 import heapq
 import json
 import os
@@ -25,13 +26,13 @@ from pyarrow import ArrowException, fs
 import pyarrow.parquet as parquet
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 import identify_task
 import labels_file
 import places
 from places import PlaceError, Trace
 import publish
+from session import quiet_session
 
 MODULES = [identify_task, labels_file, places, publish]
 # So many for each task that runs at a time. The last ones are then short.
@@ -125,13 +126,13 @@ def balanced(traces: list[Trace], count: int) -> list[list[Trace]]:
     return [some for _, _, some in sorted(heap, key=lambda part: part[1]) if some]
 
 
-def run(context: SparkContext, options: argparse.Namespace,
+def run(context: SparkContext, options: argparse.Namespace, by: str | None,
         traces: list[Trace]) -> list[identify_task.Done]:
     context.addFile(str(options.oneflush.resolve()))
     for module in MODULES:
         context.addPyFile(module.__file__)
-    by = divided_by(options)
-    arguments = [*(["--by", by] if by else []), *(["--begin", options.begin] if options.begin else [])]
+    arguments = ["--by", by] if by else []
+    arguments += ["--begin", options.begin] if options.begin else []
     job = identify_task.Job(
         options.oneflush.resolve().name, options.dataset, tuple(arguments),
         options.stage or identify_task.is_staged(options.traces, options.dataset))
@@ -140,8 +141,10 @@ def run(context: SparkContext, options: argparse.Namespace,
     megabytes = sum(trace.bytes for trace in traces) / 1e6
     print(f"spark_identify: {len(traces)} traces, {megabytes:,.1f} MB, "
           f"{len(partitions)} partitions", flush=True)
-    rdd = context.parallelize(partitions, max(1, len(partitions)))
-    return rdd.map(lambda some: identify_task.run(job, some)).collect()
+    if not partitions:
+        return []
+    rdd = context.parallelize(partitions, len(partitions))
+    return rdd.map(partial(identify_task.run, job)).collect()
 
 
 def reason(error: Exception) -> str:
@@ -158,13 +161,12 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     try:
         traces = listed(options)
-        divided_by(options)
+        by = divided_by(options)
     except PlaceError as error:
         print(f"spark_identify: {error}", file=sys.stderr)
         return 2
-    session = SparkSession.builder.appName("oneflush identify").getOrCreate()
     try:
-        done = run(session.sparkContext, options, traces) if traces else []
+        done = run(quiet_session("oneflush identify").sparkContext, options, by, traces)
     except (Py4JError, PySparkException) as error:
         print(f"spark_identify: the job failed: {reason(error)}; the same command with --only-new "
               "does the rest", file=sys.stderr)
