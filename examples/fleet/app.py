@@ -1,9 +1,7 @@
-"""The program of the example fleet's devices: app.py FOLDER BUILD SEED COMMITS [--neighbour].
+"""The program of the example fleet's devices: app.py FOLDER MODE SEED COMMITS [--neighbour].
 
-It has three databases, and commits some 20 times a second.
-
-Build A leaves SQLite's default, DELETE. Build B has WAL. With `--neighbour` another process writes
-and synchronizes a log on the same file system, so that commits wait.
+It has three databases in this journal mode, and commits some 20 times a second. With `--neighbour`
+another process writes and synchronizes a log on the same file system, so that commits wait.
 """
 
 import os
@@ -14,7 +12,6 @@ import subprocess
 import sys
 import time
 
-JOURNAL_MODES = {"A": "DELETE", "B": "WAL"}
 # Share of the commits, and bytes of a row.
 DATABASES = {"telemetry.db": (0.6, 120), "messages.db": (0.3, 900), "settings.db": (0.1, 40)}
 PAUSE_S = 0.05
@@ -30,12 +27,12 @@ def write_log(path: str) -> None:
             os.fsync(log.fileno())
 
 
-def work(folder: str, build: str, seed: int, commits: int) -> None:
+def work(folder: str, mode: str, seed: int, commits: int) -> None:
     draw = random.Random(seed)
     connections = {}
     for name in DATABASES:
         connection = sqlite3.connect(os.path.join(folder, name), isolation_level=None)
-        connection.execute(f"PRAGMA journal_mode = {JOURNAL_MODES[build]}")
+        connection.execute(f"PRAGMA journal_mode = {mode}")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, name TEXT, content BLOB)")
         connection.execute("CREATE INDEX by_name ON rows (name)")
@@ -56,12 +53,12 @@ def main(arguments: list[str]) -> None:
         write_log(arguments[1])
     # The neighbour ends, too, when this program is asked to end.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    folder, build, seed, commits = arguments[:4]
+    folder, mode, seed, commits = arguments[:4]
     log = os.path.join(folder, "neighbour.log")
     command = [sys.executable, __file__, "--log", log]
     neighbour = subprocess.Popen(command) if "--neighbour" in arguments else None
     try:
-        work(folder, build, int(seed), int(commits))
+        work(folder, mode, int(seed), int(commits))
     finally:
         if neighbour:
             neighbour.kill()

@@ -7,6 +7,7 @@ place. An object store shows a file only when it is whole, so there it is put at
 
 import os
 import shutil
+import tempfile
 import uuid
 
 import pyarrow as pa
@@ -36,9 +37,9 @@ def put(scratch: str, sources: dict[str, str], dataset: str) -> None:
         before = files_before(filesystem, root, trace)
         for file in files:
             put_file(filesystem, os.path.join(scratch, file), f"{root}/{file}")
-        renamed = os.path.join(scratch, "row.parquet")
-        parquet.write_table(with_source(row, source), renamed, compression="zstd")
-        put_file(filesystem, renamed, f"{root}/{name}")
+        with tempfile.NamedTemporaryFile(dir=scratch, prefix=".") as named:
+            parquet.write_table(with_source(row, source), named.name, compression="zstd")
+            put_file(filesystem, named.name, f"{root}/{name}")
         for file in before - set(files):
             remove(filesystem, f"{root}/{file}")
 

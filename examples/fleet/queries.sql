@@ -59,8 +59,8 @@ WITH by_trace AS (
 SELECT traces.model, database,
     count(DISTINCT traces.device) AS devices,
     sum(by_trace.transactions) AS transactions,
-    sum(bytes) / 1024.0 / sum(by_trace.transactions) AS kb_a_transaction,
-    1.0 * sum(flushes) / sum(by_trace.transactions) AS flushes_a_transaction,
+    sum(bytes) / 1024e0 / sum(by_trace.transactions) AS kb_a_transaction,
+    1e0 * sum(flushes) / sum(by_trace.transactions) AS flushes_a_transaction,
     sum(bytes) / 1e6 / (sum(duration_ns) / 86400e9) AS mb_a_day,
     sum(flushes) / (sum(duration_ns) / 86400e9) AS flushes_a_day
 FROM by_trace JOIN traces ON traces.trace = by_trace.trace
@@ -73,10 +73,10 @@ LIMIT 20;
 -- How much of what is written is journaling, SQLite's and the file system's?
 SELECT file_system, journal_mode,
     count(*) AS transactions,
-    sum(bytes) / 1024.0 / count(*) AS kb_a_transaction,
-    1.0 * sum(bytes_journal) / sum(bytes) AS journal_share,
-    1.0 * sum(coalesce(bytes_fs_journal, 0)) / sum(bytes) AS fs_journal_share,
-    1.0 * sum(journaling_bytes) / sum(bytes) AS journaling_share
+    sum(bytes) / 1024e0 / count(*) AS kb_a_transaction,
+    1e0 * sum(bytes_journal) / sum(bytes) AS journal_share,
+    1e0 * sum(coalesce(bytes_fs_journal, 0)) / sum(bytes) AS fs_journal_share,
+    1e0 * sum(journaling_bytes) / sum(bytes) AS journaling_share
 FROM transactions
 GROUP BY file_system, journal_mode
 HAVING sum(bytes) > 0
@@ -87,8 +87,8 @@ ORDER BY journaling_share DESC, file_system, journal_mode;
 -- ratio is the geometric mean over devices; its standard error says how much devices differ.
 WITH by_device AS (
     SELECT device, build, max(model) AS model,
-        1.0 * sum(bytes) / count(*) AS bytes,
-        1.0 * sum(flushes) / count(*) AS flushes,
+        1e0 * sum(bytes) / count(*) AS bytes,
+        1e0 * sum(flushes) / count(*) AS flushes,
         percentile_disc(0.5) WITHIN GROUP (ORDER BY latency_ns) AS latency_ns
     FROM transactions
     WHERE device IS NOT NULL
@@ -98,7 +98,7 @@ pairs AS (
     SELECT later.model,
         ln(later.bytes / nullif(earlier.bytes, 0)) AS bytes_ln,
         ln(nullif(later.flushes, 0) / nullif(earlier.flushes, 0)) AS flushes_ln,
-        ln(1.0 * later.latency_ns / nullif(earlier.latency_ns, 0)) AS latency_ln
+        ln(1e0 * later.latency_ns / nullif(earlier.latency_ns, 0)) AS latency_ln
     FROM parameters
     JOIN by_device AS earlier ON earlier.build = parameters.build_before
     JOIN by_device AS later
@@ -163,7 +163,7 @@ by_week AS (
 SELECT later.device, later.model, earlier.build AS build_before, later.build,
     earlier.p99_ns / 1e6 AS p99_ms_before,
     later.p99_ns / 1e6 AS p99_ms,
-    1.0 * later.p99_ns / earlier.p99_ns AS ratio,
+    1e0 * later.p99_ns / earlier.p99_ns AS ratio,
     later.transactions
 FROM by_week AS later JOIN by_week AS earlier ON earlier.device = later.device
 WHERE later.is_last_week = 1 AND earlier.is_last_week = 0
@@ -189,7 +189,7 @@ WITH by_trace AS (
 SELECT model, recorder, count(*) AS traces,
     sum(recorder_bytes) / 1e6 AS recorder_mb,
     sum(bytes) / 1e6 AS transactions_mb,
-    sum(recorder_bytes) / (1.0 * sum(recorder_bytes) + sum(coalesce(bytes, 0))) AS recorder_share
+    sum(recorder_bytes) / (1e0 * sum(recorder_bytes) + sum(coalesce(bytes, 0))) AS recorder_share
 FROM traces LEFT JOIN by_trace ON by_trace.trace = traces.trace
 WHERE recorder_bytes IS NOT NULL
 GROUP BY model, recorder

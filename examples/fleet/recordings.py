@@ -1,8 +1,8 @@
-"""Recordings for the example fleet: made once by `oneflush trace` and `oneflush bench`.
+"""Recordings of `app.py` for the example fleet, made once by `oneflush trace`.
 
-Each is of a *kind*: of `app.py` on a file system and with a build, or of a laboratory. As root a
-recording of `app.py` has a scratch file system of its own, in a mount namespace of its own. So it
-is always at `/srv/app`, and nothing is left mounted, however the recording ends.
+Each is of a *kind*: a file system, a journal mode and a strategy. As root a recording has a scratch
+file system of its own, in a mount namespace of its own. So it is always at `/srv/app`, and nothing
+is left mounted, however the recording ends.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +16,21 @@ import tempfile
 
 HERE = Path(__file__).resolve().parent
 MADE_WITH = [HERE / "app.py", HERE / "recordings.py"]
-STRATEGIES = {"A": "stock", "B": "eager"}
+# What `oneflush run` is told, and SQLite's journal mode.
+MODES = {
+    "delete": ("--strategy stock", "DELETE"),
+    "truncate": ("--strategy stock", "TRUNCATE"),
+    "persist": ("--strategy stock", "PERSIST"),
+    "wal": ("--strategy stock", "WAL"),
+    "plain": ("--strategy plain", "WAL"),
+    "eager": ("--strategy eager", "WAL"),
+    "waldio": ("--strategy waldio", "WAL"),
+    "maw": ("--strategy maw", "PERSIST"),
+    "lsmvbt": ("--engine lsmvbt", "DELETE"),
+}
+BUILDS = {"A": "delete", "B": "eager"}
 FILE_SYSTEMS = {"ext4": "-q -F", "xfs": "-q -f", "btrfs": "-q -f"}
 SCRATCH_BYTES = 320 << 20
-BENCH_MODES = "delete,truncate,persist,wal,wal:plain,wal:eager,wal:waldio,persist:maw,lsmvbt"
-AT_A_TIME = 3
 
 SECONDS = 3
 MANY, FEW = "1000000", "60"
@@ -47,10 +57,13 @@ kill -0 $!
 
 @dataclass(frozen=True)
 class Kind:
-    name: str
-    file_system: str = ""
-    build: str = ""
+    """Without a file system: a trace of system calls, which needs no root."""
+    file_system: str
+    mode: str
     is_slow: bool = False
+
+
+CALLS = Kind("", "delete")
 
 
 class RecordingError(Exception):
@@ -58,40 +71,34 @@ class RecordingError(Exception):
 
 
 def kinds(variants: int) -> list[tuple[Kind, int]]:
-    """What is recorded here, each with its seed."""
-    found = [(Kind("calls", build="A"), 1)]
+    """What can be recorded here, each with its seed."""
     if os.geteuid() != 0:
         print("recordings: without root only system calls are recorded", file=sys.stderr)
-        return found
-    found.append((Kind("bench", "ext4"), 1))
+        return [(CALLS, 1)]
+    found = [(Kind("ext4", mode, True), 1) for mode in BUILDS.values()]
     for file_system in FILE_SYSTEMS:
         if not shutil.which(f"mkfs.{file_system}"):
             print(f"recordings: no {file_system}: there is no mkfs.{file_system}", file=sys.stderr)
             continue
-        for build in STRATEGIES:
-            kind = Kind("app", file_system, build)
-            found += [(kind, seed) for seed in range(1, variants + 1)]
-    found.append((Kind("app", "ext4", "A", True), 1))
-    found.append((Kind("app", "ext4", "B", True), 1))
-    return found
+        for mode in BUILDS.values():
+            found += [(Kind(file_system, mode), seed) for seed in range(1, variants + 1)]
+    found += [(Kind("ext4", mode), 1) for mode in MODES if mode not in BUILDS.values()]
+    return [*found, (CALLS, 1)]
 
 
 def file_name(kind: Kind, seed: int) -> str:
-    parts = [kind.name, kind.file_system, kind.build, "slow" if kind.is_slow else "", str(seed)]
-    return "-".join(part for part in parts if part) + (".txt" if kind.name == "calls" else ".zst")
+    parts = [kind.file_system or "calls", kind.mode, "slow" if kind.is_slow else "", str(seed)]
+    return "-".join(part for part in parts if part) + (".zst" if kind.file_system else ".txt")
 
 
 def command(oneflush: Path, kind: Kind, seed: int, path: Path, folder: str) -> list[str]:
-    program = str(oneflush)
-    if kind.name == "bench":
-        return [program, "bench", "--modes", BENCH_MODES, "--txns", "60", "--rounds", "1",
-                "--floor-writes", "10", "--keep-trace", str(path)]
-    app = [sys.executable, str(HERE / "app.py")]
-    if kind.name == "calls":
+    program, app = str(oneflush), [sys.executable, str(HERE / "app.py")]
+    options, journal_mode = MODES[kind.mode]
+    if not kind.file_system:
         calls = [program, "trace", "--vfs", "-o", str(path), "--"]
-        return [*calls, *app, folder, kind.build, str(seed), FEW]
-    meanwhile = [program, "run", "--strategy", STRATEGIES[kind.build], "--"]
-    meanwhile += [*app, "/srv/app", kind.build, str(seed), MANY]
+        return [*calls, *app, folder, journal_mode, str(seed), FEW]
+    meanwhile = [program, "run", *options.split(), "--"]
+    meanwhile += [*app, "/srv/app", journal_mode, str(seed), MANY]
     meanwhile += ["--neighbour"] if kind.is_slow else []
     script = ["unshare", "--mount", "--propagation", "private", "sh", "-c", IN_A_NAMESPACE, "sh"]
     scratch = [str(SCRATCH_BYTES), f"{folder}/image"]
@@ -112,7 +119,8 @@ def record(oneflush: Path, kind: Kind, seed: int, path: Path) -> None:
     part.rename(path)
 
 
-def make(oneflush: Path, folder: Path, variants: int) -> list[tuple[Kind, Path]]:
+def make(oneflush: Path, folder: Path, variants: int,
+         at_a_time: int) -> list[tuple[Kind, Path]]:
     """Those that are there already stay, unless what they are made with has changed."""
     folder.mkdir(parents=True, exist_ok=True)
     stamp, now = folder / "stamp", b"".join(path.read_bytes() for path in MADE_WITH)
@@ -123,13 +131,10 @@ def make(oneflush: Path, folder: Path, variants: int) -> list[tuple[Kind, Path]]
     wanted = [(kind, seed, folder / file_name(kind, seed)) for kind, seed in kinds(variants)]
     missing = [one for one in wanted if not one[2].exists()]
     if missing:
-        print(f"recordings: {len(missing)}, some {len(missing) * 2 + 12} s", file=sys.stderr)
-    benches = [one for one in missing if one[0].name == "bench"]
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        running = [pool.submit(record, oneflush, *one) for one in missing if one not in benches]
+        seconds = (len(missing) // at_a_time + 1) * (SECONDS + 4)
+        print(f"recordings: {len(missing)}, some {seconds} s", file=sys.stderr)
+    with ThreadPoolExecutor(at_a_time) as pool:
+        running = [pool.submit(record, oneflush, *one) for one in missing]
         for future in running:
             future.result()
-    # The benchmark measures, so it runs alone.
-    for one in benches:
-        record(oneflush, *one)
     return [(kind, path) for kind, _, path in wanted]
