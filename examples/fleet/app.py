@@ -15,7 +15,9 @@ import time
 # Share of the commits, and bytes of a row.
 DATABASES = {"telemetry.db": (0.6, 120), "messages.db": (0.3, 900), "settings.db": (0.1, 40)}
 PAUSE_S = 0.05
-LOG_BYTES = 8 << 20
+# So few that a recording of some seconds has checkpoints.
+CHECKPOINT_COMMITS = 20
+LOG_BYTES = 32 << 20
 
 
 def write_log(path: str) -> None:
@@ -38,12 +40,15 @@ def work(folder: str, mode: str, seed: int, commits: int) -> None:
         connection.execute("CREATE INDEX by_name ON rows (name)")
         connections[name] = connection
     shares = [share for share, _ in DATABASES.values()]
-    for _ in range(commits):
+    for number in range(commits):
         time.sleep(PAUSE_S * draw.uniform(0.5, 1.5))
         name = draw.choices(list(DATABASES), shares)[0]
         content = draw.randbytes(int(DATABASES[name][1] * draw.uniform(0.5, 1.5)))
         row = (f"row {draw.randrange(10**6)}", content)
         connections[name].execute("INSERT INTO rows (name, content) VALUES (?, ?)", row)
+        if mode == "WAL" and number % CHECKPOINT_COMMITS == 0:
+            for connection in connections.values():
+                connection.execute("PRAGMA wal_checkpoint")
     for connection in connections.values():
         connection.close()
 

@@ -35,6 +35,7 @@ SCRATCH_BYTES = 320 << 20
 SECONDS = 3
 MANY, FEW = "1000000", "60"
 
+NAMESPACE = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
 # $1 bytes and $2 path of the image, $3 file system, $4 options of its mkfs, $5 this program, $6 the
 # recording, $7 its seconds; the rest: what runs meanwhile. It has been running for a second.
 IN_A_NAMESPACE = """
@@ -52,6 +53,15 @@ trap 'kill $!' EXIT
 sleep 1
 "$oneflush" trace -o "$recording" --dir /srv/app --seconds "$seconds"
 kill -0 $!
+"""
+
+
+# The rest: what runs.
+CALLS_IN_A_NAMESPACE = """
+set -e
+mount -t tmpfs none /srv
+mkdir /srv/app
+exec "$@"
 """
 
 
@@ -95,12 +105,14 @@ def command(oneflush: Path, kind: Kind, seed: int, path: Path, folder: str) -> l
     program, app = str(oneflush), [sys.executable, str(HERE / "app.py")]
     options, journal_mode = MODES[kind.mode]
     if not kind.file_system:
-        calls = [program, "trace", "--vfs", "-o", str(path), "--"]
-        return [*calls, *app, folder, journal_mode, str(seed), FEW]
+        is_root = os.geteuid() == 0
+        script = [*NAMESPACE, CALLS_IN_A_NAMESPACE, "sh"] if is_root else []
+        calls = [*script, program, "trace", "--vfs", "-o", str(path), "--"]
+        return [*calls, *app, "/srv/app" if is_root else folder, journal_mode, str(seed), FEW]
     meanwhile = [program, "run", *options.split(), "--"]
     meanwhile += [*app, "/srv/app", journal_mode, str(seed), MANY]
     meanwhile += ["--neighbour"] if kind.is_slow else []
-    script = ["unshare", "--mount", "--propagation", "private", "sh", "-c", IN_A_NAMESPACE, "sh"]
+    script = [*NAMESPACE, IN_A_NAMESPACE, "sh"]
     scratch = [str(SCRATCH_BYTES), f"{folder}/image"]
     scratch += [kind.file_system, FILE_SYSTEMS[kind.file_system]]
     return [*script, *scratch, program, str(path), str(SECONDS), *meanwhile]
