@@ -19,6 +19,7 @@ import os
 from pathlib import Path
 import re
 import sys
+import threading
 import time
 
 from py4j.protocol import Py4JError
@@ -38,6 +39,8 @@ MODULES = [identify_task, labels_file, places, publish]
 # So many for each task that runs at a time. The last ones are then short.
 PARTITIONS_A_SLOT = 4
 READERS = 16
+# An application may have several jobs at once, and Spark's driver takes one file at a time.
+SENDING = threading.Lock()
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -128,9 +131,10 @@ def balanced(traces: list[Trace], count: int) -> list[list[Trace]]:
 
 def run(context: SparkContext, options: argparse.Namespace, by: str | None,
         traces: list[Trace]) -> list[identify_task.Done]:
-    context.addFile(str(options.oneflush.resolve()))
-    for module in MODULES:
-        context.addPyFile(module.__file__)
+    with SENDING:
+        context.addFile(str(options.oneflush.resolve()))
+        for module in MODULES:
+            context.addPyFile(module.__file__)
     arguments = ["--by", by] if by else []
     arguments += ["--begin", options.begin] if options.begin else []
     job = identify_task.Job(
