@@ -7,7 +7,7 @@ The program `oneflush` is sent along with the job. Traces and data set may be lo
 workers see, or at hdfs: or s3a:. Tasks may run twice, and the job may be repeated: the rows are the
 same. `local[2]` does not repeat a task that fails; `local[2,4]` tries it four times.
 
-Exit codes: 0 done, 1 a trace could not be read or the job failed, 2 wrong usage.
+Exit codes: 0 done, 1 a trace could not be read or the job failed, 2 wrong usage, 130 Ctrl-C.
 """
 
 import argparse
@@ -39,6 +39,8 @@ MODULES = [identify_task, labels_file, places, publish]
 # So many for each task that runs at a time. The last ones are then short.
 PARTITIONS_A_SLOT = 4
 READERS = 16
+PYTHON_ERROR = re.compile(r"^((?!org\.|java\.|py4j\.)[\w.]+(?:Error|Exception): .*)$", re.M)
+GO_ON = "the same command with --only-new does the rest"
 # An application may have several jobs at once, and Spark's driver takes one file at a time.
 SENDING = threading.Lock()
 
@@ -153,11 +155,9 @@ def run(context: SparkContext, options: argparse.Namespace, by: str | None,
 
 def reason(error: Exception) -> str:
     """What the task said, without Java's and Python's stacks."""
-    said = re.search(r"TaskError: (.*)", str(error))
-    if said:
-        return said[1]
+    said = re.search(r"TaskError: (.*)", str(error)) or PYTHON_ERROR.search(str(error))
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else repr(error)
+    return said[1] if said else lines[0] if lines else repr(error)
 
 
 def main(arguments: list[str]) -> int:
@@ -172,9 +172,11 @@ def main(arguments: list[str]) -> int:
     try:
         done = run(quiet_session("oneflush identify").sparkContext, options, by, traces)
     except (Py4JError, PySparkException) as error:
-        print(f"spark_identify: the job failed: {reason(error)}; the same command with --only-new "
-              "does the rest", file=sys.stderr)
+        print(f"spark_identify: the job failed: {reason(error)}; {GO_ON}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"spark_identify: stopped; {GO_ON}", file=sys.stderr)
+        return 130
     found = sorted((one for task in done for one in task.found), key=lambda one: one.source)
     unreadable = [one for one in found if one.error]
     for one in unreadable:

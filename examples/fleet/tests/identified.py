@@ -8,6 +8,7 @@ from pathlib import Path
 import shutil
 import subprocess
 
+import fleet_sql
 import publish
 import spark_identify
 from world import World, assert_same, files, rows
@@ -160,6 +161,23 @@ def other_labels_of_one_trace_replace_its_rows_only(world: World) -> None:
         assert len(different) == 1 and different[0].startswith("traces/"), different
 
 
+def names_may_have_any_character(world: World) -> None:
+    """Of files, folders and devices."""
+    folder, labels = world.folder / "odd names % ü", world.folder / "odd.csv"
+    folder.mkdir()
+    shutil.copyfile(world.paths()[-1], folder / "a trace=1%2F.zst")
+    labels.write_text('trace,device,build\na trace=1%2F.zst,"a/b=c, 7%",B\n')
+    one, spark, staged = (world.new(f"odd {way}") for way in ("one", "spark", "staged"))
+    world.identify(one, *folder.iterdir(), labels=labels)
+    assert rows(one)[0]["device"] == "a/b=c, 7%"
+    assert world.spark(spark, "--traces", folder, labels=labels)[0] == 0
+    assert_same(spark, one)
+    assert world.spark(staged, "--traces", folder, "--stage", labels=labels)[0] == 0
+    assert_same(staged, one, are_bytes_same=False)
+    devices = fleet_sql.connect(str(staged)).execute("SELECT DISTINCT device FROM transactions")
+    assert devices.fetchall() == [("a/b=c, 7%",)]
+
+
 def two_jobs_at_once_write_one_data_set(world: World) -> None:
     """Both write all traces; one more process does, too."""
     dataset = world.new("two")
@@ -201,6 +219,7 @@ CHECKS = [
     a_task_whose_python_dies_is_tried_again,
     a_trace_that_ends_the_program_is_named_and_hurts_no_other,
     other_labels_of_one_trace_replace_its_rows_only,
+    names_may_have_any_character,
     two_jobs_at_once_write_one_data_set,
     what_is_wrong_on_the_command_line_is_said_before_spark_works,
 ]
