@@ -25,8 +25,7 @@ def pieces(text: str) -> dict[str, list[Query]]:
     ends = [heading.start() for heading in headings[1:]] + [len(text)]
     for heading, end in zip(headings, ends):
         lines = text[heading.end():end].strip().splitlines()
-        comments = [n for n, line in enumerate(lines) if not line.startswith("--")]
-        first = comments[0]
+        first = next(n for n, line in enumerate(lines) if not line.startswith("--"))
         question = " ".join(line[2:].strip() for line in lines[:first])
         sql = "\n".join(lines[first:]).rstrip(";")
         found[heading[1]].append(Query(heading[2], question, sql))
@@ -37,23 +36,19 @@ def queries() -> list[Query]:
     return pieces(FILE.read_text())["query"]
 
 
-def with_parameters(view: Query, values: dict[str, str]) -> str:
+def set_parameters(connection: duckdb.DuckDBPyConnection, values: dict[str, str]) -> None:
     """The view `parameters` with these values in place of its own."""
-    sql = view.sql
-    for name, value in values.items():
-        quoted = "'" + value.replace("'", "''") + "'"
-        sql, count = re.subn(rf"^( +)\S.* AS {name}(,?)$",
-                             lambda match: f"{match[1]}CAST({quoted} AS {kind(match[0])}) "
-                                           f"AS {name}{match[2]}", sql, flags=re.M)
-        if count != 1:
+    kinds = dict(connection.execute(
+        "SELECT column_name, column_type FROM (DESCRIBE parameters)").fetchall())
+    for name in values:
+        if name not in kinds:
             raise KeyError(name)
-    return sql
-
-
-def kind(line: str) -> str:
-    if "DATE" in line:
-        return "DATE"
-    return "VARCHAR" if "'" in line else "DOUBLE"
+    given = {name: "'" + value.replace("'", "''") + "'" for name, value in values.items()}
+    columns = [f"CAST({given[name]} AS {kind}) AS {name}" if name in given else name
+               for name, kind in kinds.items()]
+    connection.execute("ALTER VIEW parameters RENAME TO parameters_of_file")
+    connection.execute(
+        f"CREATE VIEW parameters AS SELECT {', '.join(columns)} FROM parameters_of_file")
 
 
 def connect(dataset: str, values: dict[str, str] | None = None) -> duckdb.DuckDBPyConnection:
@@ -61,8 +56,9 @@ def connect(dataset: str, values: dict[str, str] | None = None) -> duckdb.DuckDB
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET VARIABLE fleet = $1", [dataset])
     for view in pieces(FILE.read_text())["view"]:
-        is_parameters = view.name == "parameters"
-        connection.execute(with_parameters(view, values or {}) if is_parameters else view.sql)
+        connection.execute(view.sql)
+    if values:
+        set_parameters(connection, values)
     return connection
 
 

@@ -95,7 +95,8 @@ def identify(job: Job, program: str, traces: list[Trace], scratch: str,
     if code >= 0:
         return found
     if len(traces) == 1:
-        dead.append(f"{traces[0].source}: oneflush was ended by {signal.Signals(-code).name} {said}")
+        name = signal.Signals(-code).name
+        dead.append(f"{traces[0].source}: oneflush was ended by {name} {said}".strip())
         return []
     found = []
     for trace in traces:

@@ -18,10 +18,10 @@ CREATE OR REPLACE VIEW parameters AS SELECT
     'B' AS build_after,
     -- of days_of_flash_life: bytes written to flash for each byte that the device is sent. Assumed:
     -- controllers do not say it, and it is between 1.5 and 5 for small synchronous writes.
-    3.0 AS write_amplification,
+    3e0 AS write_amplification,
     -- of slower_devices; null: the last day of the data set
     CAST(NULL AS DATE) AS last_day,
-    2.0 AS slower_by;
+    2e0 AS slower_by;
 
 -- view: transactions
 -- `bytes` are those of all classes, `journaling_bytes` those of both journals.
@@ -171,7 +171,7 @@ WHERE later.is_last_week = 1 AND earlier.is_last_week = 0
 ORDER BY ratio DESC, later.device;
 
 -- query: incomplete_traces
--- Of which traces is something missing: unreadable, cut off, events lost, or rows that are not here?
+-- Of which traces is something missing: unreadable, cut off, events lost, or rows not here?
 SELECT traces.trace, source, device, error, cut_off, events_lost, places_lost,
     traces.transactions - coalesce(present.transactions, 0) AS transactions_missing
 FROM traces

@@ -3,7 +3,7 @@
     spark-submit examples/fleet/spark_report.py [--where SQL] [--json] DATASET
 
 `--where` is a condition in Spark's SQL over the columns of `transactions`, such as
-"build = 'B' AND day >= '2026-11-08'". Traces without a transaction that is left do not count then.
+"build = 'B' AND day >= '2026-11-08'". Only traces of which a transaction is left count.
 `--json` has the names of `oneflush report DATASET --json`.
 
 Exit codes: 0 done, 1 the data set could not be read, 2 wrong usage.
@@ -51,7 +51,7 @@ FROM transactions
 OF_TRACES = """
 SELECT coalesce(sum(events), 0) AS events, coalesce(sum(duration_ns), 0) / 1e9 AS seconds,
     coalesce(sum(transactions_cut), 0) AS cut_off
-FROM traces WHERE {where}
+FROM traces WHERE trace IN (SELECT trace FROM transactions)
 """
 
 # Each transaction gives a row for each measure. Nobody's bytes are 0 bytes.
@@ -93,11 +93,10 @@ def open_dataset(session: SparkSession, dataset: str, where: str | None) -> None
     session.sql(TRANSACTIONS.format(where=f"({where})" if where else "true"))
 
 
-def figures(session: SparkSession, is_filtered: bool) -> dict[str, Any]:
+def figures(session: SparkSession) -> dict[str, Any]:
     counts = session.sql(COUNTS).first().asDict()
     bytes_by_class = {name: counts.pop(name) for name in CLASSES}
-    traces = "trace IN (SELECT trace FROM transactions)" if is_filtered else "true"
-    counts |= session.sql(OF_TRACES.format(where=traces)).first().asDict()
+    counts |= session.sql(OF_TRACES).first().asDict()
     percentiles = ", ".join(f"percentile_disc({share}) WITHIN GROUP (ORDER BY value) AS {name}"
                             for name, share in SHARES.items())
     measures = {row["measure"]: row
@@ -186,7 +185,7 @@ def main(arguments: list[str]) -> int:
     session = quiet_session("oneflush report")
     try:
         open_dataset(session, dataset, options.where)
-        report = figures(session, options.where is not None)
+        report = figures(session)
     except AnalysisException as error:
         print(f"spark_report: {dataset}: {str(error).splitlines()[0]}", file=sys.stderr)
         return 2

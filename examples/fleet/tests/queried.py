@@ -115,8 +115,8 @@ def spark_runs_the_queries_as_they_stand(world: World) -> None:
     transactions.coalesce(1).cache().createOrReplaceTempView("transactions")
     session.table("traces").coalesce(1).cache().createOrReplaceTempView("traces")
     session.sql("""CREATE OR REPLACE TEMPORARY VIEW parameters AS SELECT 'A' AS build_before,
-        'B' AS build_after, 3.0 AS write_amplification, CAST(NULL AS DATE) AS last_day,
-        2.0 AS slower_by""")
+        'B' AS build_after, 3e0 AS write_amplification, CAST(NULL AS DATE) AS last_day,
+        2e0 AS slower_by""")
     expected = results(world.expected)
     for query in fleet_sql.queries():
         ours = [row.asDict() for row in session.sql(query.sql).collect()]
