@@ -2,10 +2,11 @@
 --
 -- With DuckDB:     examples/fleet/run_queries.py FLEET          prints all, or --query NAME
 --                  duckdb -c "SET VARIABLE fleet = 'FLEET'" -c '.read examples/fleet/queries.sql'
--- With others:     make the views `transactions`, `traces` and `parameters` of the same columns. The
---                  queries are standard SQL, and run as they stand in Spark, too. In Spark:
+-- With others:     Make the views `transactions`, `traces` and `parameters`, of the same columns.
+--                  The queries are standard SQL, and run in Spark as they stand. It begins with
+--                    SET spark.sql.parquet.mergeSchema = true;
 --                    CREATE TEMPORARY VIEW transactions AS SELECT *, bytes_db + … AS bytes, …
---                      FROM parquet.`FLEET/transactions`, with spark.sql.parquet.mergeSchema = true
+--                      FROM parquet.`FLEET/transactions`;
 --
 -- Bytes and flushes are those of transactions, at the device. The data set has no other writes.
 -- Labels that are used: device, build, model, region. One that no trace has is null everywhere:
