@@ -15,7 +15,6 @@ that Spark tries it again.
 from collections.abc import Iterator
 import ctypes
 from dataclasses import dataclass
-import glob
 import hashlib
 import os
 import signal
@@ -33,6 +32,9 @@ import publish
 # One process for several small traces; a large trace has its own.
 TRACES_A_CALL, BYTES_A_CALL = 64, 64 << 20
 PR_SET_PDEATHSIG = 1
+# An ID begins with so many digits of the SHA-256.
+ID_DIGITS = 16
+ROW = ["trace", "source", "transactions", "error"]
 
 
 class TaskError(Exception):
@@ -117,7 +119,7 @@ def attempt(job: Job, program: str, traces: list[Trace],
         return code, said, []
     if code not in (0, 1):
         raise TaskError(f"oneflush ended with {code}: {said}")
-    rows = [row_of(dataset, trace, path) for trace, path in zip(traces, paths)]
+    rows = rows_of(dataset, traces, paths)
     lacking = [trace.source for trace, row in zip(traces, rows) if row is None]
     if lacking or (code == 1 and not any(row["error"] for row in rows)):
         raise TaskError(f"oneflush ended with {code}, and not all rows are there: {said}")
@@ -169,15 +171,19 @@ def sha256(trace: Trace, path: str) -> str:
     return hashed.hexdigest()
 
 
-def row_of(dataset: str, trace: Trace, path: str) -> dict | None:
-    """The row that the program has written. The same trace may be there for another device."""
-    pattern = os.path.join(glob.escape(dataset), "traces", sha256(trace, path)[:16] + "-*.parquet")
-    columns = ["trace", "source", "transactions", "error"]
-    for name in sorted(glob.glob(pattern), key=os.path.getmtime, reverse=True):
-        row = parquet.read_table(name, columns=columns).to_pylist()[0]
-        if row["source"] == path:
-            return row
-    return None
+def rows_of(dataset: str, traces: list[Trace], paths: list[str]) -> list[dict | None]:
+    """The rows that the program has written. The same trace may be there for another device."""
+    folder = os.path.join(dataset, "traces")
+    names: dict[str, list[str]] = {}
+    for entry in os.listdir(folder) if os.path.isdir(folder) else []:
+        names.setdefault(entry[:ID_DIGITS], []).append(os.path.join(folder, entry))
+    rows = []
+    for trace, path in zip(traces, paths):
+        found = names.get(sha256(trace, path)[:ID_DIGITS], [])
+        latest = sorted(found, key=os.path.getmtime, reverse=True)
+        some = (parquet.read_table(name, columns=ROW).to_pylist()[0] for name in latest)
+        rows.append(next((row for row in some if row["source"] == path), None))
+    return rows
 
 
 def is_staged(traces: list[str], dataset: str) -> bool:
