@@ -66,6 +66,17 @@ def only_new_traces_are_identified(world: World) -> None:
     assert code == 0 and ": 0 traces, 0 transactions" in said, said
 
 
+def other_labels_may_divide_the_rows(world: World) -> None:
+    """A later run need not say so again, also where it fills the data set from elsewhere."""
+    folder = max(world.traces.iterdir())
+    expected, dataset = world.new("by-1"), world.new("by")
+    world.identify(expected, "--by", "region,build", *folder.iterdir())
+    assert world.spark(dataset, "--traces", folder, "--by", "region,build")[0] == 0
+    assert_same(dataset, expected)
+    assert world.spark(dataset, "--traces", folder, "--stage")[0] == 0
+    assert_same(dataset, expected, are_bytes_same=False)
+
+
 def bad_traces_have_rows_that_say_why(world: World) -> None:
     folder, dataset = world.folder / "bad", world.new("bad")
     folder.mkdir()
@@ -214,6 +225,7 @@ CHECKS = [
     an_object_store_gets_the_same_files,
     a_run_that_is_repeated_changes_nothing,
     only_new_traces_are_identified,
+    other_labels_may_divide_the_rows,
     bad_traces_have_rows_that_say_why,
     a_program_that_is_killed_is_started_again,
     a_task_whose_python_dies_is_tried_again,
