@@ -52,6 +52,8 @@ class Job:
 @dataclass(frozen=True)
 class Found:
     source: str
+    # Its ID.
+    trace: str
     transactions: int
     error: str | None
 
@@ -126,7 +128,7 @@ def attempt(job: Job, program: str, traces: list[Trace],
     if job.is_staged:
         sources = {row["trace"]: trace.source for row, trace in zip(rows, traces)}
         publish.put(dataset, sources, job.dataset)
-    found = [Found(trace.source, row["transactions"], why(row["error"], path))
+    found = [Found(trace.source, row["trace"], row["transactions"], why(row["error"], path))
              for trace, row, path in zip(traces, rows, paths)]
     return code, said, found
 
@@ -177,13 +179,15 @@ def rows_of(dataset: str, traces: list[Trace], paths: list[str]) -> list[dict | 
     names: dict[str, list[str]] = {}
     for entry in os.listdir(folder) if os.path.isdir(folder) else []:
         names.setdefault(entry[:ID_DIGITS], []).append(os.path.join(folder, entry))
-    rows = []
-    for trace, path in zip(traces, paths):
-        found = names.get(sha256(trace, path)[:ID_DIGITS], [])
-        latest = sorted(found, key=os.path.getmtime, reverse=True)
-        some = (parquet.read_table(name, columns=ROW).to_pylist()[0] for name in latest)
-        rows.append(next((row for row in some if row["source"] == path), None))
-    return rows
+    return [latest_row(names.get(sha256(trace, path)[:ID_DIGITS], []), path)
+            for trace, path in zip(traces, paths)]
+
+
+def latest_row(names: list[str], path: str) -> dict | None:
+    """Of a trace that is in two files, the row may tell the other one, which is as good."""
+    rows = [parquet.read_table(name, columns=ROW).to_pylist()[0]
+            for name in sorted(names, key=os.path.getmtime, reverse=True)]
+    return next((row for row in rows if row["source"] == path), next(iter(rows), None))
 
 
 def is_staged(traces: list[str], dataset: str) -> bool:

@@ -177,15 +177,23 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print(f"spark_identify: stopped; {GO_ON}", file=sys.stderr)
         return 130
+    tell(done, time.time() - began)
+    return 1 if any(one.error for task in done for one in task.found) else 0
+
+
+def tell(done: list[identify_task.Done], seconds: float) -> None:
     found = sorted((one for task in done for one in task.found), key=lambda one: one.source)
     unreadable = [one for one in found if one.error]
     for one in unreadable:
         print(f"{one.source}: {one.error}")
+    by_id = {one.trace: one for one in found}
+    if twice := len(found) - len(by_id):
+        print(f"spark_identify: {twice} files hold the trace of another file and its device, and "
+              "do not count; labels can name other devices")
     in_tasks = (max(task.ended for task in done) - min(task.began for task in done)) if done else 0
-    print(f"spark_identify: {len(found)} traces, {sum(one.transactions for one in found):,} "
-          f"transactions, {len(unreadable)} could not be read, {time.time() - began:.1f} s, from "
-          f"the first task to the last {in_tasks:.1f} s")
-    return 1 if unreadable else 0
+    print(f"spark_identify: {len(by_id)} traces, "
+          f"{sum(one.transactions for one in by_id.values()):,} transactions, {len(unreadable)} "
+          f"could not be read, {seconds:.1f} s, from the first task to the last {in_tasks:.1f} s")
 
 
 if __name__ == "__main__":
