@@ -7,6 +7,7 @@ is left mounted, however the recording ends.
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+import hashlib
 import os
 from pathlib import Path
 import shutil
@@ -135,11 +136,13 @@ def make(oneflush: Path, folder: Path, variants: int,
          at_a_time: int) -> list[tuple[Kind, Path]]:
     """Those that are there already stay, unless what they are made with has changed."""
     folder.mkdir(parents=True, exist_ok=True)
-    stamp, now = folder / "stamp", b"".join(path.read_bytes() for path in MADE_WITH)
-    if not stamp.exists() or stamp.read_bytes() != now:
+    stamp, now = folder / "stamp", hashlib.sha256()
+    for path in [*MADE_WITH, oneflush]:
+        now.update(path.read_bytes())
+    if not stamp.exists() or stamp.read_text() != now.hexdigest():
         for path in folder.iterdir():
             path.unlink()
-        stamp.write_bytes(now)
+        stamp.write_text(now.hexdigest())
     wanted = [(kind, seed, folder / file_name(kind, seed)) for kind, seed in kinds(variants)]
     missing = [one for one in wanted if not one[2].exists()]
     if missing:

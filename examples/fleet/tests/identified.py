@@ -172,6 +172,18 @@ def other_labels_of_one_trace_replace_its_rows_only(world: World) -> None:
         assert len(different) == 1 and different[0].startswith("traces/"), different
 
 
+def a_trace_that_is_in_two_files_counts_once(world: World) -> None:
+    folder = world.folder / "twice"
+    folder.mkdir()
+    for name in ("one.zst", "other.zst"):
+        shutil.copyfile(world.paths()[-1], folder / name)
+    for way in ([], ["--stage"]):
+        dataset = world.new(f"twice{len(way)}")
+        code, said = world.spark(dataset, "--traces", folder, "--partitions", 2, *way)
+        assert code == 0 and "1 files hold the trace of another" in said, said
+        assert ": 1 traces, " in said and len(rows(dataset)) == 1, said
+
+
 def names_may_have_any_character(world: World) -> None:
     """Of files, folders and devices."""
     folder, labels = world.folder / "odd names % ü", world.folder / "odd.csv"
@@ -231,6 +243,7 @@ CHECKS = [
     a_task_whose_python_dies_is_tried_again,
     a_trace_that_ends_the_program_is_named_and_hurts_no_other,
     other_labels_of_one_trace_replace_its_rows_only,
+    a_trace_that_is_in_two_files_counts_once,
     names_may_have_any_character,
     two_jobs_at_once_write_one_data_set,
     what_is_wrong_on_the_command_line_is_said_before_spark_works,
