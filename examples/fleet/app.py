@@ -15,8 +15,8 @@ import time
 # Share of the commits, and bytes of a row.
 DATABASES = {"telemetry.db": (0.6, 120), "messages.db": (0.3, 900), "settings.db": (0.1, 40)}
 PAUSE_S = 0.05
-# So few that a recording of some seconds has checkpoints.
-CHECKPOINT_COMMITS = 20
+# Of a database. So few that a recording of some seconds has checkpoints.
+CHECKPOINT_COMMITS = 8
 LOG_BYTES = 32 << 20
 
 
@@ -40,15 +40,16 @@ def work(folder: str, mode: str, seed: int, commits: int) -> None:
         connection.execute("CREATE INDEX by_name ON rows (name)")
         connections[name] = connection
     shares = [share for share, _ in DATABASES.values()]
-    for number in range(commits):
+    counts = dict.fromkeys(DATABASES, 0)
+    for _ in range(commits):
         time.sleep(PAUSE_S * draw.uniform(0.5, 1.5))
         name = draw.choices(list(DATABASES), shares)[0]
         content = draw.randbytes(int(DATABASES[name][1] * draw.uniform(0.5, 1.5)))
         row = (f"row {draw.randrange(10**6)}", content)
         connections[name].execute("INSERT INTO rows (name, content) VALUES (?, ?)", row)
-        if mode == "WAL" and number % CHECKPOINT_COMMITS == 0:
-            for connection in connections.values():
-                connection.execute("PRAGMA wal_checkpoint")
+        counts[name] += 1
+        if mode == "WAL" and counts[name] % CHECKPOINT_COMMITS == 0:
+            connections[name].execute("PRAGMA wal_checkpoint")
     for connection in connections.values():
         connection.close()
 
