@@ -43,7 +43,7 @@ def journaling_by_file_system(axes: Axes, rows: list[Row]) -> None:
     rows = sorted(rows, key=lambda row: row["journaling_share"])
     names = [f"{row['file_system'] or '–'} {row['journal_mode']}" for row in rows]
     own = [100 * row["journal_share"] for row in rows]
-    axes.barh(names, own, color=BLUE, label="SQLite's journal")
+    axes.barh(names, own, color=BLUE, label="SQLite's journal, or a log in its place")
     axes.barh(names, [100 * row["fs_journal_share"] for row in rows], left=own, color=ORANGE,
               label="file system's journal")
     axes.set_xlabel("% of the bytes")
@@ -60,6 +60,7 @@ def effect_of_build(axes: Axes, rows: list[Row]) -> None:
     axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_yticks(range(len(rows)), [row["model"] for row in rows])
     axes.set_xlim(0, 1.1)
+    axes.set_ylim(-0.5, len(rows) - 0.5)
     axes.set_xlabel("build B / build A")
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
@@ -80,6 +81,7 @@ def slower_devices(axes: Axes, rows: list[Row]) -> None:
     axes.plot([row["p99_ms_before"] for row in rows], places, "o", color=BLUE, label="week before")
     axes.plot([row["p99_ms"] for row in rows], places, "o", color=ORANGE, label="last week")
     axes.set_yticks(places, [f"{row['device']}, {row['model']}" for row in rows])
+    axes.set_xlim(left=0)
     axes.set_xlabel("99 % quantile of latency, ms")
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
