@@ -32,8 +32,8 @@ import publish
 # One process for several small traces; a large trace has its own.
 TRACES_A_CALL, BYTES_A_CALL = 64, 64 << 20
 PR_SET_PDEATHSIG = 1
-# An ID begins with so many digits of the SHA-256.
-ID_DIGITS = 16
+# An ID has so many digits of the trace's SHA-256, and of its device's.
+ID_DIGITS, DEVICE_DIGITS = 16, 8
 ROW = ["trace", "source", "transactions", "error"]
 
 
@@ -174,19 +174,27 @@ def sha256(trace: Trace, path: str) -> str:
 
 
 def rows_of(dataset: str, traces: list[Trace], paths: list[str]) -> list[dict | None]:
-    """The rows that the program has written. The same trace may be there for another device."""
+    """The rows that the program has written."""
     folder = os.path.join(dataset, "traces")
-    names: dict[str, list[str]] = {}
-    for entry in os.listdir(folder) if os.path.isdir(folder) else []:
-        names.setdefault(entry[:ID_DIGITS], []).append(os.path.join(folder, entry))
-    return [latest_row(names.get(sha256(trace, path)[:ID_DIGITS], []), path)
-            for trace, path in zip(traces, paths)]
+    listed: list[str] = []
+    rows = []
+    for trace, path in zip(traces, paths):
+        begin, device = sha256(trace, path)[:ID_DIGITS], dict(trace.labels).get("device")
+        if device is not None:
+            end = hashlib.sha256(device.encode()).hexdigest()[:DEVICE_DIGITS]
+            names = [f"{begin}-{end}.parquet"]
+        else:
+            # The recording may name a device itself.
+            listed = listed or (os.listdir(folder) if os.path.isdir(folder) else [])
+            names = [name for name in listed if name.startswith(begin)]
+        rows.append(latest_row([os.path.join(folder, name) for name in names], path))
+    return rows
 
 
 def latest_row(names: list[str], path: str) -> dict | None:
     """Of a trace that is in two files, the row may tell the other one, which is as good."""
-    rows = [parquet.read_table(name, columns=ROW).to_pylist()[0]
-            for name in sorted(names, key=os.path.getmtime, reverse=True)]
+    there = sorted(filter(os.path.exists, names), key=os.path.getmtime, reverse=True)
+    rows = [parquet.read_table(name, columns=ROW).to_pylist()[0] for name in there]
     return next((row for row in rows if row["source"] == path), next(iter(rows), None))
 
 
