@@ -11,7 +11,7 @@ pub const NAME_WIDTH: usize = 24;
 pub fn head(out: &mut String, title: &str, columns: &[&str; 6]) {
     out.push('\n');
     if title.chars().count() > NAME_WIDTH {
-        let _ = writeln!(out, "{}", printable(title));
+        let _ = writeln!(out, "{}", shortened(&printable(title), WIDTH));
         return line(out, "", columns.iter().copied());
     }
     line(out, &printable(title), columns.iter().copied());

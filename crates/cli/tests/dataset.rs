@@ -326,6 +326,72 @@ fn a_writer_that_is_killed_leaves_only_whole_files() {
     assert_eq!(files(&fleet), files(&sandbox.path().join("other")));
 }
 
+/// A writer with a wrong label was killed when its rows were in their place, and its trace's row
+/// not yet. Nobody would have known of these rows: the row in `traces` names others.
+#[test]
+fn what_a_killed_writer_has_put_elsewhere_goes_with_the_next_run() {
+    let sandbox = Sandbox::new();
+    write(&sandbox, "t.txt", 100);
+    let arguments = "t.txt --dataset fleet --label device=d --begin 2026-11-28T10:00:00Z";
+    identified(&sandbox, arguments);
+    let fleet = sandbox.path().join("fleet");
+    let whole = files(&fleet);
+    let place = whole.keys().find(|name| name.starts_with("transactions/")).unwrap();
+    let stray = place.replace("2026-11-28", "2026-11-30");
+    fs::create_dir_all(fleet.join(&stray).parent().unwrap()).unwrap();
+    fs::copy(fleet.join(place), fleet.join(&stray)).unwrap();
+    let id = Path::new(place).file_stem().unwrap().to_string_lossy();
+    fs::write(fleet.join(format!(".writing/{id}.abc.plan")), &stray).unwrap();
+    identified(&sandbox, arguments);
+    assert_eq!(files(&fleet), whole);
+    assert_eq!(hidden_files(&fleet), 0);
+}
+
+#[test]
+fn rows_of_days_before_and_behind_1970_stay_apart() {
+    let sandbox = Sandbox::new();
+    // The events of the first half come behind those of the second.
+    let text = Commits::new(400, 1).text();
+    let half = text.len() / 2 + text[text.len() / 2..].find('\n').unwrap() + 1;
+    let text = format!("{}{}", &text[half..], &text[..half]);
+    fs::write(sandbox.path().join("t.txt"), text).unwrap();
+    let said = identified(&sandbox, "t.txt --dataset fleet --by day --begin 1970-01-01T00:00:00Z");
+    let rows = table(&sandbox.path().join("fleet"), "transactions").len();
+    assert!(said.contains(&format!("t.txt: {rows} transactions")), "{rows}: {said}");
+    let [trace] = &table(&sandbox.path().join("fleet"), "traces")[..] else { panic!("one trace") };
+    assert_eq!(whole(trace, "begin"), Some(0), "the first event has the given time");
+}
+
+#[test]
+fn what_a_data_set_has_no_place_for_is_said() {
+    let sandbox = Sandbox::new();
+    write(&sandbox, "t.txt", 50);
+    let null = "__HIVE_DEFAULT_PARTITION__";
+    let refused = identify(&sandbox, &format!("t.txt --dataset fleet --label device={null}"));
+    assert_refused(&refused, 2, &["device", null]);
+    let long = format!("t.txt --dataset fleet --label device={}", "x".repeat(250));
+    let output = identify(&sandbox, &long);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("label device") && stderr(&output).contains("--by"));
+    let pipe = Command::new("mkfifo").arg(sandbox.path().join("pipe")).status().unwrap();
+    assert!(pipe.success());
+    let output = identify(&sandbox, "pipe --dataset fleet");
+    assert!(stderr(&output).contains("is no file"), "{}", stderr(&output));
+    fs::write(sandbox.path().join("labels.csv"), "trace,device\nother/t.txt,b\n").unwrap();
+    let output = identify(&sandbox, "t.txt ./t.txt --dataset fleet --labels labels.csv");
+    assert!(stderr(&output).contains("t.txt: the file of --labels has no line"));
+    assert!(stdout(&output).contains("transactions of 1 trace\n"), "{}", stdout(&output));
+    let head = "# tracer: nop\n# oneflush: format 1\n# oneflush: label process=x\n\
+                # oneflush: label build=B\n";
+    fs::write(sandbox.path().join("r.txt"), head).unwrap();
+    identified(&sandbox, "r.txt --dataset own");
+    let [trace] = &table(&sandbox.path().join("own"), "traces")[..] else { panic!("one trace") };
+    assert_eq!(text(trace, "build").as_deref(), Some("B"));
+    let Field::ListInternal(notes) = field(trace, "notes") else { panic!("notes") };
+    let notes = format!("{:?}", notes.elements());
+    assert!(notes.contains("label process of the recording is left out"), "{notes}");
+}
+
 /// A file system of so many KiB in memory, gone with the test.
 struct Small(PathBuf);
 

@@ -154,6 +154,9 @@ fn what_cannot_be_compared_or_is_not_known_is_refused() {
     refused(&["fleet", "--compare", "build=A"], &["build=A,B"]);
     refused(&["fleet", "--where", "colour=red"], &["colour", "build", "device"]);
     refused(&["fleet", "--where", "latency_ns=long"], &["latency_ns", "whole number"]);
+    refused(&["fleet", "--where", "day>=2026-11-28T00:00:00Z"], &["no day"]);
+    let filter = "journal_mode!=WAL";
+    refused(&["fleet", "--compare", "journal_mode", "--where", filter], &["all rows have PERSIST"]);
     refused(&["fleet", "a1.txt"], &["alone"]);
     refused(&["fleet", "--perfetto", "p.json"], &["--perfetto"]);
     refused(&["fleet", "--database", "x"], &["--where database=x"]);
@@ -223,6 +226,56 @@ fn what_a_killed_writer_has_left_elsewhere_counts_once() {
     assert!(stderr(&output).contains("day=2026-11-26"), "{}", stderr(&output));
     let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(told["traces"], whole["traces"]);
+}
+
+/// Rows whose trace has no times counted with a latency of 0, and those of calls with 0 flushes.
+#[test]
+fn what_a_trace_does_not_show_is_in_no_figure() {
+    let sandbox = fleet();
+    let one = "3397 pwrite64(4</tmp/a.db-journal>, \"\"..., 512, 0) = 512\n\
+               3397 pwrite64(4</tmp/a.db-journal>, \"\"..., 4096, 512) = 4096\n\
+               3397 fdatasync(4</tmp/a.db-journal>) = 0\n\
+               3397 pwrite64(3</tmp/a.db>, \"\"..., 4096, 8192) = 4096\n\
+               3397 fdatasync(3</tmp/a.db>) = 0\n\
+               3397 unlink(\"/tmp/a.db-journal\") = 0\n";
+    fs::write(sandbox.path().join("calls.txt"), one.repeat(60)).unwrap();
+    let before = json(&sandbox, &["fleet"]);
+    let label = "device=c1,build=C";
+    ran(&sandbox, &["identify", "calls.txt", "--dataset", "fleet", "--label", label]);
+    let after = json(&sandbox, &["fleet"]);
+    let [before, after] = [&before["traces"][0], &after["traces"][0]];
+    assert_eq!(after["latency_ms"], before["latency_ms"]);
+    let count = |report: &Value| report["transactions"].as_u64().unwrap();
+    assert!(count(after) >= count(before) + 59);
+    let notes = after["notes"].to_string();
+    assert!(notes.contains("have no latency") && notes.contains("show no device"), "{notes}");
+    let compared = json(&sandbox, &["fleet", "--compare", "build=A,C"]);
+    assert!(
+        compared["comparison"]["flushes"].is_null() && compared["comparison"]["latency"].is_null()
+    );
+    assert!(compared["comparison"]["bytes"]["value"].as_f64().unwrap() > 0.0);
+    // Columns of the table of traces choose as well.
+    let of_calls = json(&sandbox, &["fleet", "--where", "has_device=false,events>100"]);
+    assert_eq!(count(&of_calls["traces"][0]), count(after) - count(before));
+}
+
+#[test]
+fn numbers_of_another_type_are_not_read_as_none() {
+    let sandbox = fleet();
+    let schema = "message m { required binary database (STRING); required int32 latency_ns; \
+                  required int64 bytes_db; }";
+    let schema = parquet::schema::parser::parse_message_type(schema).unwrap();
+    let path = sandbox.path().join("fleet/transactions/device=a1/other.parquet");
+    let file = fs::File::create(&path).unwrap();
+    let properties = parquet::file::properties::WriterProperties::builder().build();
+    parquet::file::writer::SerializedFileWriter::new(file, schema.into(), properties.into())
+        .unwrap()
+        .close()
+        .unwrap();
+    let output = run(&sandbox, &["report", "fleet", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = "column latency_ns is Int32, and not Int64";
+    assert!(stderr(&output).contains(said), "{}", stderr(&output));
 }
 
 #[test]

@@ -9,7 +9,7 @@
 
 use serde::Serialize;
 
-use crate::read::{Cluster, Group};
+use crate::read::{Cluster, Group, Known};
 
 /// Of the bounds.
 pub const CONFIDENCE_PERCENT: u32 = 95;
@@ -22,7 +22,8 @@ pub struct Ratio {
     pub bounds: Option<[f64; 2]>,
 }
 
-/// Averages a transaction of `second`, divided by those of `first`. None where `first` has none.
+/// Averages a transaction of `second`, divided by those of `first`. None where `first` has none, or
+/// nobody knows one of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     pub column: String,
@@ -41,11 +42,13 @@ pub struct Comparison {
 impl Comparison {
     pub fn new(column: &str, [first, second]: [&Group; 2], has_devices: bool) -> Comparison {
         let name = |group: &Group| group.value.clone().unwrap_or_default();
-        let ratio = |part: fn(&Cluster) -> u64| {
+        let ratio = |part: fn(&Cluster) -> Known| {
             ratio([&first.clusters, &second.clusters].map(|clusters| {
                 clusters
                     .iter()
-                    .map(|cluster| (part(cluster) as f64, cluster.transactions as f64))
+                    .map(part)
+                    .filter(|known| known.transactions > 0)
+                    .map(|known| (known.sum as f64, known.transactions as f64))
                     .collect()
             }))
         };
@@ -57,7 +60,10 @@ impl Comparison {
             clusters_are: if has_devices { "devices" } else { "traces" },
             clusters: [first, second].map(|group| group.clusters.len()),
             confidence_percent: CONFIDENCE_PERCENT,
-            bytes: ratio(|cluster| cluster.bytes),
+            bytes: ratio(|cluster| Known {
+                transactions: cluster.transactions,
+                sum: cluster.bytes,
+            }),
             flushes: ratio(|cluster| cluster.flushes),
             latency: ratio(|cluster| cluster.latency_ns),
         }
@@ -68,7 +74,7 @@ impl Comparison {
 fn ratio([first, second]: [Vec<(f64, f64)>; 2]) -> Option<Ratio> {
     let [(mean, variance), (other_mean, other_variance)] =
         [&first, &second].map(|group| mean(group));
-    let is_number = mean > 0.0 && other_mean.is_finite();
+    let is_number = mean > 0.0 && mean.is_finite() && other_mean.is_finite();
     is_number.then(|| {
         let value = other_mean / mean;
         let clusters = first.len().min(second.len());
@@ -161,6 +167,8 @@ mod tests {
         let one = vec![(100.0, 10.0)];
         assert_eq!(ratio([one.clone(), one.clone()]).unwrap(), Ratio { value: 1.0, bounds: None });
         assert_eq!(ratio([vec![(0.0, 10.0)], one.clone()]), None);
+        assert_eq!(ratio([Vec::new(), one.clone()]), None);
+        assert_eq!(ratio([one.clone(), Vec::new()]), None);
         assert_eq!(ratio([one.clone(), vec![(0.0, 5.0)]]).unwrap().value, 0.0);
     }
 }

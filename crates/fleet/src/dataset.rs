@@ -22,8 +22,11 @@ const LEFT_AGE_MIN: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The name in `--by` that is no label: the day, in UTC, of a transaction's beginning.
 pub const DAY: &str = "day";
 
+/// Of a file or folder, on each of Linux' file systems.
+const NAME_BYTES_MAX: usize = 255;
+
 /// Hive's name of the folder of those that have no value.
-const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(crate) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dataset {
@@ -106,18 +109,26 @@ impl Dataset {
     }
 
     /// The folder of the rows with these values, one for each of `by`, below the data set's own.
-    pub(crate) fn partition(&self, values: &[Option<String>]) -> String {
+    pub(crate) fn partition(&self, values: &[Option<String>]) -> Result<String, FleetError> {
         let mut path = "transactions".to_owned();
         for (name, value) in self.by.iter().zip(values) {
-            path.push('/');
-            path.push_str(name);
-            path.push('=');
+            let mut folder = format!("{name}=");
             match value {
-                Some(value) => escape(value, &mut path),
-                None => path.push_str(NULL),
+                Some(value) => escape(value, &mut folder),
+                None => folder.push_str(NULL),
             }
+            if folder.len() > NAME_BYTES_MAX {
+                return Err(FleetError::Label(format!(
+                    "label {name}: its value makes a folder's name of {} bytes, and \
+                     {NAME_BYTES_MAX} are allowed; give a shorter one, or divide by something else \
+                     with --by",
+                    folder.len()
+                )));
+            }
+            path.push('/');
+            path.push_str(&folder);
         }
-        path
+        Ok(path)
     }
 }
 
@@ -177,6 +188,10 @@ pub(crate) fn readable(
 fn remove_left(writing: &Path) {
     let Ok(entries) = fs::read_dir(writing) else { return };
     for entry in entries.flatten() {
+        // A plan tells the next writer what to mend.
+        if entry.path().extension().is_some_and(|end| end == "plan") {
+            continue;
+        }
         let changed = entry.metadata().and_then(|file| file.modified());
         let age = changed.map(|time| SystemTime::now().duration_since(time).unwrap_or_default());
         if age.is_ok_and(|age| age > LEFT_AGE_MIN) {
@@ -232,12 +247,14 @@ mod tests {
     #[test]
     fn a_value_comes_back_from_its_folder() {
         for value in ["kiosk-7", "a/b=c%2", "..", "é ü", "x:y\n", "%41"] {
-            let path = dataset(&["device"]).partition(&[Some(value.to_owned())]);
+            let path = dataset(&["device"]).partition(&[Some(value.to_owned())]).unwrap();
             let last = path.strip_prefix("transactions/").unwrap();
             assert!(!last.contains('/'), "{path}");
             assert_eq!(folder(last), Some(("device", Some(value.to_owned()))), "{path}");
         }
-        let path = dataset(&["device", "day"]).partition(&[None, Some("2026-11-28".to_owned())]);
+        let values = [None, Some("2026-11-28".to_owned())];
+        let path = dataset(&["device", "day"]).partition(&values).unwrap();
+        assert!(dataset(&["device"]).partition(&[Some("/".repeat(100))]).is_err());
         assert_eq!(path, format!("transactions/device={NULL}/day=2026-11-28"));
         assert_eq!(folder("device=__HIVE_DEFAULT_PARTITION__"), Some(("device", None)));
         assert_eq!(folder("plain"), None);

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::dataset::DAY;
+use crate::dataset::{DAY, NULL};
 use crate::error::FleetError;
 use crate::schema::{DEVICE, FILE_SYSTEM, KERNEL, TRACES, TRANSACTIONS};
 
@@ -39,6 +39,9 @@ impl Labels {
     /// An empty value is no label.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         check_name(name)?;
+        if value == NULL {
+            return Err(format!("{NULL} means that there is no value; leave the label out"));
+        }
         if value.is_empty() {
             self.0.remove(name);
         } else {
@@ -87,18 +90,13 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 pub struct LabelsFile {
     path: PathBuf,
     rows: Vec<Row>,
-    by_path: HashMap<PathBuf, Place>,
-    by_name: HashMap<OsString, Place>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    Row(usize),
-    Several,
+    /// By the last part of their paths.
+    by_name: HashMap<OsString, Vec<usize>>,
 }
 
 #[derive(Debug, Default)]
 struct Row {
+    trace: PathBuf,
     labels: Labels,
     begin: Option<SystemTime>,
 }
@@ -112,70 +110,58 @@ impl LabelsFile {
         };
         let csv =
             |error: csv::Error| at(error.position().map(csv::Position::line), error.to_string());
-        let mut reader = csv::ReaderBuilder::new()
-            .trim(csv::Trim::All)
-            .comment(Some(b'#'))
-            .from_path(path)
-            .map_err(csv)?;
+        let mut reader =
+            csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(csv)?;
         let head = reader.headers().map_err(csv)?.clone();
         if !head.iter().any(|name| name == TRACE) {
             let reason = "has no column trace in its first line, such as: trace,device,build";
             return Err(at(Some(1), reason.to_owned()));
         }
+        for (place, name) in head.iter().enumerate() {
+            if head.iter().take(place).any(|before| before == name) {
+                return Err(at(Some(1), format!("column {name:?} stands twice")));
+            }
+        }
         for name in head.iter().filter(|name| ![TRACE, BEGIN].contains(name)) {
             check_name(name).map_err(|reason| at(Some(1), format!("column {name:?}: {reason}")))?;
         }
-        let mut file = LabelsFile {
-            path: path.to_owned(),
-            rows: Vec::new(),
-            by_path: HashMap::new(),
-            by_name: HashMap::new(),
-        };
+        let mut file =
+            LabelsFile { path: path.to_owned(), rows: Vec::new(), by_name: HashMap::new() };
         for record in reader.records() {
             let record = record.map_err(csv)?;
             let line = record.position().map(csv::Position::line);
             let mut row = Row::default();
-            let number = file.rows.len();
             for (name, value) in head.iter().zip(&record) {
                 match name {
-                    TRACE => file.put(Path::new(value), number),
+                    TRACE => row.trace = PathBuf::from(value),
                     BEGIN if value.is_empty() => {}
                     BEGIN => row.begin = Some(time(value).map_err(|reason| at(line, reason))?),
                     _ => row.labels.set(name, value).map_err(|reason| at(line, reason))?,
                 }
             }
+            let name = row.trace.file_name().unwrap_or_default().to_owned();
+            file.by_name.entry(name).or_default().push(file.rows.len());
             file.rows.push(row);
         }
         Ok(file)
     }
 
-    fn put(&mut self, trace: &Path, number: usize) {
-        let several = |place: &mut Place| *place = Place::Several;
-        let row = Place::Row(number);
-        self.by_path.entry(trace.to_owned()).and_modify(several).or_insert(row);
-        if let Some(name) = trace.file_name() {
-            self.by_name.entry(name.to_owned()).and_modify(several).or_insert(row);
-        }
-    }
-
-    /// What the file says of a trace: of its path as it was given, or else of its file name.
+    /// What the file says of a trace: on the line whose path is the end of the trace's, and the
+    /// longest of such.
     pub fn of(&self, trace: &Path) -> Result<Option<(&Labels, Option<SystemTime>)>, FleetError> {
-        let named = || self.by_name.get(trace.file_name()?);
-        match self.by_path.get(trace).or_else(named) {
-            None => Ok(None),
-            Some(Place::Row(number)) => {
-                let Row { labels, begin } = &self.rows[*number];
-                Ok(Some((labels, *begin)))
-            }
-            Some(Place::Several) => Err(FleetError::LabelsFile {
+        let named = self.by_name.get(trace.file_name().unwrap_or_default());
+        let rows = named.into_iter().flatten().map(|number| &self.rows[*number]);
+        let mut fitting: Vec<&Row> = rows.filter(|row| trace.ends_with(&row.trace)).collect();
+        let length = |row: &&Row| row.trace.components().count();
+        fitting.sort_by_key(length);
+        match fitting.as_slice() {
+            [] => Ok(None),
+            [.., one, other] if length(one) == length(other) => Err(FleetError::LabelsFile {
                 path: self.path.clone(),
                 line: None,
-                reason: format!(
-                    "has several lines for {}; give paths as on the command line in the column \
-                     trace",
-                    trace.display()
-                ),
+                reason: format!("has several lines for {}", trace.display()),
             }),
+            [.., row] => Ok(Some((&row.labels, row.begin))),
         }
     }
 }
@@ -212,9 +198,17 @@ mod tests {
 
     #[test]
     fn a_label_is_no_column_of_the_data_set() {
-        for wrong in
-            ["device", "Build=1", "1a=1", "=1", "day=1", "latency_ns=1", "sha256=1", "a-b=1"]
-        {
+        for wrong in [
+            "device",
+            "Build=1",
+            "1a=1",
+            "=1",
+            "day=1",
+            "latency_ns=1",
+            "sha256=1",
+            "a-b=1",
+            "device=__HIVE_DEFAULT_PARTITION__",
+        ] {
             assert!(Labels::parse(wrong).is_err(), "{wrong}");
         }
     }
@@ -222,14 +216,16 @@ mod tests {
     #[test]
     fn a_file_says_what_it_knows_of_a_trace() {
         let text = "trace,device,begin,build\n\
-                    /a/t.zst,one,2026-11-28T10:00:00Z,\n# a comment\nb/u.zst,two,,B\n";
+                    /a/t.zst,one,2026-11-28T10:00:00Z,\nb/u.zst,two,,B\nv.zst,three,,\n";
         let file = file(text).unwrap();
         let of = |path: &str| file.of(Path::new(path)).unwrap();
         let (labels, begin) = of("/a/t.zst").unwrap();
         assert_eq!((labels.get("device"), labels.get("build")), (Some("one"), None));
         assert_eq!(begin, Some(time("2026-11-28T10:00:00Z").unwrap()));
-        assert_eq!(of("elsewhere/u.zst").unwrap().0.get("device"), Some("two"));
-        assert!(of("v.zst").is_none());
+        assert_eq!(of("/data/b/u.zst").unwrap().0.get("device"), Some("two"));
+        // Files of one name are of many devices.
+        assert!(of("c/u.zst").is_none() && of("w.zst").is_none());
+        assert_eq!(of("anywhere/v.zst").unwrap().0.get("device"), Some("three"));
     }
 
     #[test]
@@ -239,12 +235,14 @@ mod tests {
             ("trace,latency_ns\n", "latency_ns is a column"),
             ("trace,begin\nt,yesterday\n", "line 2: \"yesterday\" is no time"),
             ("trace,device\nt,a,b\n", "line 2"),
+            ("trace,device,device\nt,a,b\n", "stands twice"),
         ] {
             let error = file(text).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
         }
-        let twice = file("trace,device\na/t,1\nb/t,2\n").unwrap();
-        assert!(twice.of(Path::new("a/t")).unwrap().is_some());
+        let twice = file("trace,device\nt,1\nb/t,2\nt,3\n").unwrap();
+        let device = twice.of(Path::new("b/t")).unwrap().unwrap().0.get("device");
+        assert_eq!(device, Some("2"));
         assert!(twice.of(Path::new("c/t")).is_err());
     }
 }

@@ -4,6 +4,7 @@
 //! traces go on, and the exit code is 1. A signal ends the run between traces: what is in the data
 //! set by then is whole, and the trace that was being read is left out.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -17,7 +18,7 @@ use oneflush_trace::import::{self, Facts, Skipped};
 
 use super::input::{self, Input};
 use super::shown::Shown;
-use super::table::{Heading, plural};
+use super::table::{Heading, plural, printable};
 use super::{Known, Options};
 use crate::Failure;
 use crate::output::Output;
@@ -55,6 +56,13 @@ struct Sum {
     unread: u64,
     /// Traces of which nothing is in the data set.
     missing: u64,
+    /// Of traces that are in it: the same one may have been given twice.
+    ids: HashSet<String>,
+}
+
+/// A name that cannot steer the terminal.
+fn said(path: &Path) -> String {
+    printable(&path.display().to_string())
 }
 
 pub fn main(options: &Options, dir: &Path) -> Result<(), Failure> {
@@ -107,20 +115,22 @@ impl Sum {
     fn take(&mut self, path: &Path, done: Option<Done>) -> Option<String> {
         match done? {
             Ok((written, error)) => {
-                self.traces += 1;
-                self.rows += written.rows;
+                if self.ids.insert(written.id.clone()) {
+                    self.traces += 1;
+                    self.rows += written.rows;
+                }
                 if let Some(error) = error {
                     self.unread += 1;
-                    eprintln!("oneflush: {error}");
+                    eprintln!("oneflush: {}", printable(&error));
                 }
                 let of = written.device.map_or("no device".to_owned(), |name| format!("of {name}"));
                 let again = if written.is_replaced { ", again" } else { "" };
                 let rows = plural(written.rows, "transaction");
-                Some(format!("{}: {rows} {of}{again}", path.display()))
+                Some(printable(&format!("{}: {rows} {of}{again}", path.display())))
             }
             Err(error) => {
                 self.missing += 1;
-                eprintln!("oneflush: {error}");
+                eprintln!("oneflush: {}", printable(&error));
                 None
             }
         }
@@ -159,8 +169,11 @@ fn one(
         return None;
     }
     let begun = || -> Result<TraceWriter, FleetError> {
-        let source = Source::of(path, &import::parts(path))?;
+        let source = Source::of(path, &import::parts(path), &|| !interrupt::requested())?;
         let of_file = file.map(|file| file.of(path)).transpose()?.flatten();
+        if file.is_some() && of_file.is_none() {
+            eprintln!("oneflush: {}: the file of --labels has no line for it", said(path));
+        }
         let (mut labels, own_begin) =
             of_file.map_or((Labels::default(), None), |(labels, begin)| (labels.clone(), begin));
         labels.extend(given);
@@ -168,12 +181,29 @@ fn one(
     };
     let writer = match begun() {
         Ok(writer) => writer,
+        Err(_) if interrupt::requested() => return None,
         Err(error) => return Some(Err(error.to_string())),
     };
+    let bytes = writer.source_bytes();
     let of_dataset =
         |error: FleetError| format!("{}: not in the data set: {error}", path.display());
     match Input::open(path) {
-        Ok(input) => rows(layer, writer, input).map(|done| done.map_err(of_dataset)),
+        Ok(input) => {
+            let done = rows(layer, writer, input).map(|done| done.map_err(of_dataset));
+            let parts = import::parts(path);
+            let alone = [path.to_owned()];
+            let parts = if parts.is_empty() { &alone[..] } else { &parts[..] };
+            let now: u64 =
+                parts.iter().filter_map(|part| part.metadata().ok()).map(|f| f.len()).sum();
+            if now != bytes {
+                eprintln!(
+                    "oneflush: {}: has changed while it was read; identify it when it is whole, \
+                     and remove what is there now by its ID",
+                    said(path)
+                );
+            }
+            done
+        }
         Err(error) => {
             let error = error.to_string();
             let told = Told { error: Some(error.clone()), ..nothing() };

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oneflush_bench::interrupt;
 use oneflush_fleet::{
-    Answer, Compare, Comparison, Dataset, EXACT_BELOW, Filter, FleetError, Question, Ratio, Watch,
-    ask,
+    Answer, Compare, Comparison, Dataset, EXACT_BELOW, Filter, FleetError, Group, Question, Ratio,
+    Watch, ask,
 };
 use oneflush_trace::identify::Layer;
 use oneflush_trace::report::{Finding, Report, Trace, page};
@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::{Files, Options, Unwritten, text, write};
 use crate::Failure;
 use crate::identify::input;
-use crate::identify::table::{grouped, plural};
+use crate::identify::table::{grouped, plural, printable};
 
 /// Work that is done sooner shows no progress.
 const QUIET: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ pub fn main(options: &Options, dir: &Path) -> Result<(), Failure> {
     let was_stopped = answer.was_stopped;
     super::end(tell(options, dir, &question, answer, &mut files), files)?;
     for problem in &problems {
-        eprintln!("oneflush: {problem}");
+        eprintln!("oneflush: {}", printable(problem));
     }
     match (was_stopped, problems.len()) {
         (true, _) => Err(Failure::failed(format!(
@@ -103,10 +103,7 @@ fn tell(
         }
         _ => None,
     };
-    let traces: Vec<Trace> = groups
-        .into_iter()
-        .map(|group| named(group.trace, group.value.as_deref(), dir, question))
-        .collect();
+    let traces: Vec<Trace> = groups.into_iter().map(|group| named(group, dir, question)).collect();
     let report = Report::compared(&traces, comparison.iter().map(finding).collect());
     if let Some(file) = &mut files.page {
         write(file, &page(concat!("oneflush ", env!("CARGO_PKG_VERSION")), &report, &traces))?;
@@ -126,7 +123,10 @@ fn tell(
 }
 
 /// Gives a group its name and notes.
-fn named(mut trace: Trace, value: Option<&str>, dir: &Path, question: &Question) -> Trace {
+fn named(group: Group, dir: &Path, question: &Question) -> Trace {
+    let flushless = group.flushless_count();
+    let Group { mut trace, value, .. } = group;
+    let value = value.as_deref();
     trace.name = dir.display().to_string();
     trace.is_dataset = true;
     let of_value = question.compare.as_ref().zip(value);
@@ -141,6 +141,20 @@ fn named(mut trace: Trace, value: Option<&str>, dir: &Path, question: &Question)
         trace.notes.push(format!("only rows with {}", question.filter.text()));
     }
     let count = trace.tally.count();
+    let timeless = count - trace.tally.latencies_count();
+    if timeless > 0 {
+        trace.notes.push(format!(
+            "{} have no latency, since their traces have no times; they are in no figure of it",
+            plural(timeless, "transaction")
+        ));
+    }
+    if flushless > 0 && flushless < count {
+        trace.notes.push(format!(
+            "{} are of traces of calls, which show no device: they count with no flush and no \
+             bytes of the file system",
+            plural(flushless, "transaction")
+        ));
+    }
     if count > EXACT_BELOW {
         trace.notes.push(
             "quantiles are within 0.1 %, those of single databases within 1.6 %, since there are \

@@ -68,7 +68,7 @@ pub struct Filter {
 impl Filter {
     /// Each text may hold several, separated by commas.
     pub fn parse(texts: &[String]) -> Result<Filter, FleetError> {
-        let parts = texts.iter().flat_map(|text| text.split(','));
+        let parts = texts.iter().flat_map(|text| parts(text));
         let conditions = parts.map(str::trim).map(Condition::parse).collect::<Result<_, _>>()?;
         Ok(Filter { conditions, text: texts.join(",") })
     }
@@ -83,6 +83,27 @@ impl Filter {
     }
 }
 
+/// At commas with a condition behind them. Others are part of a value.
+fn parts(text: &str) -> Vec<&str> {
+    let begins = |rest: &str| {
+        let rest = rest.trim_start();
+        let name = rest.trim_start_matches(|letter: char| {
+            letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_'
+        });
+        name.len() < rest.len() && name.trim_start().starts_with(['=', '<', '>', '!'])
+    };
+    let mut parts = Vec::new();
+    let mut from = 0;
+    for (at, _) in text.match_indices(',') {
+        if begins(&text[at + 1..]) {
+            parts.push(&text[from..at]);
+            from = at + 1;
+        }
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
 impl Condition {
     fn parse(text: &str) -> Result<Condition, FleetError> {
         let wrong = |reason: String| FleetError::Where(format!("--where {text}: {reason}"));
@@ -94,6 +115,9 @@ impl Condition {
             return Err(wrong("is no condition; give for example device=kiosk-7".to_owned()));
         };
         let (column, value) = (text[..at].trim(), text[at + sign.len()..].trim());
+        if value.is_empty() || value.starts_with('=') {
+            return Err(wrong("has no value; give for example device=kiosk-7".to_owned()));
+        }
         let number =
             match kind(column) {
                 Some(Kind::Whole) => Some(value.parse().map(Number::Whole).map_err(|_| {
@@ -108,8 +132,13 @@ impl Condition {
                 }
                 Some(Kind::Text | Kind::Flag) => None,
                 None if column == DAY => {
-                    us(value).map_err(wrong)?;
+                    if value.len() != DAY_LENGTH || us(value).is_err() {
+                        return Err(wrong(format!("{value:?} is no day, such as 2026-11-28")));
+                    }
                     None
+                }
+                None if ["notes", "files"].contains(&column) => {
+                    return Err(wrong(format!("{column} is a list, which cannot be asked for")));
                 }
                 None => {
                     labels::check_name(column)
@@ -151,6 +180,9 @@ impl Condition {
     }
 }
 
+/// `2026-11-28`.
+const DAY_LENGTH: usize = 10;
+
 /// Of a column of `transactions`.
 pub(super) fn kind(column: &str) -> Option<Kind> {
     TRANSACTIONS.iter().find(|known| known.name == column).map(|known| known.kind)
@@ -158,7 +190,8 @@ pub(super) fn kind(column: &str) -> Option<Kind> {
 
 /// A time or a day, in microseconds since 1970.
 fn us(text: &str) -> Result<i64, String> {
-    let whole = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
+    let whole =
+        if text.len() == DAY_LENGTH { format!("{text}T00:00:00Z") } else { text.to_owned() };
     let time = labels::time(&whole)?;
     let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Ok(since.as_micros() as i64)
@@ -190,6 +223,10 @@ mod tests {
         let filter = Filter::parse(&["a=1,b!=2".to_owned(), "c<3".to_owned()]).unwrap();
         assert_eq!(filter.conditions.len(), 3);
         assert_eq!(filter.text(), "a=1,b!=2,c<3");
+        let filter =
+            Filter::parse(&["database=/data/x, y/a.db, day>=2026-11-28".to_owned()]).unwrap();
+        assert!(filter.conditions[0].is_met_by_text(Some("/data/x, y/a.db")));
+        assert_eq!(filter.conditions.len(), 2);
     }
 
     #[test]
@@ -197,7 +234,11 @@ mod tests {
         for (text, said) in [
             ("device", "is no condition"),
             ("latency_ns>slow", "no whole number"),
-            ("day>=yesterday", "no time"),
+            ("day>=yesterday", "no day"),
+            ("day>=2026-11-28T00:00:00Z", "no day"),
+            ("device=", "no value"),
+            ("device==7", "no value"),
+            ("notes=x", "is a list"),
             ("others=x", "is a list"),
             ("Device=x", "small letters"),
         ] {

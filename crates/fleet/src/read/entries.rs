@@ -1,5 +1,7 @@
 //! Entries of a report out of arrays.
 
+use std::cell::RefCell;
+
 use arrow_array::RecordBatch;
 use oneflush_trace::identify::{Confidence, JournalMode, Outcome, Reason, Synchronous};
 use oneflush_trace::report::{Entry, OTHER_DATABASES};
@@ -57,7 +59,7 @@ impl Numbers {
         Numbers { names: Vec::new(), known: FxHashMap::default(), others }
     }
 
-    fn of(&mut self, name: &str) -> u32 {
+    pub(super) fn of(&mut self, name: &str) -> u32 {
         if let Some(number) = self.known.get(name) {
             return *number;
         }
@@ -98,7 +100,9 @@ pub(super) struct Entries<'a> {
     requests: [Wholes<'a>; 4],
     pid: Wholes<'a>,
     confidence: Option<&'a [f64]>,
-    database: Keyed<'a, u32>,
+    /// Only names of rows that are asked for get a number.
+    database: Option<Texts<'a>>,
+    numbers: RefCell<Vec<Option<u32>>>,
     journal_mode: Keyed<'a, JournalMode>,
     synchronous: Keyed<'a, Synchronous>,
     outcome: Keyed<'a, Outcome>,
@@ -136,13 +140,14 @@ impl<'a, T: Copy> Keyed<'a, T> {
 
 impl<'a> Entries<'a> {
     /// `is_utc`: begin is told by the world's clock, else since the begin of the trace.
-    pub(super) fn of(batch: &'a RecordBatch, names: &mut Names, is_utc: bool) -> Entries<'a> {
+    pub(super) fn of(batch: &'a RecordBatch, is_utc: bool) -> Entries<'a> {
         let wholes = |name: &str| Wholes::of(batch, name);
         let classes = |prefix: &str| {
             ["db", "journal", "fs_journal", "metadata"]
                 .map(|class| wholes(&format!("{prefix}{class}")))
         };
-        let databases = &mut names.databases;
+        let database = Texts::of(batch, "database");
+        let numbers = database.as_ref().map_or(0, Texts::count);
         Entries {
             begin: wholes("begin"),
             offset: wholes("offset_us"),
@@ -154,7 +159,8 @@ impl<'a> Entries<'a> {
             requests: classes("requests_"),
             pid: wholes("pid"),
             confidence: reals(batch, "confidence"),
-            database: Keyed::of(batch, "database", 0, |name| Some(databases.of(name))),
+            database,
+            numbers: RefCell::new(vec![None; numbers]),
             journal_mode: Keyed::of(
                 batch,
                 "journal_mode",
@@ -172,8 +178,21 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// `names`: where a page shows processes.
-    pub(super) fn get(&self, row: usize, names: Option<&mut Names>) -> Entry {
+    /// As far as the trace shows them.
+    pub(super) fn flushes(&self, row: usize) -> Option<u64> {
+        self.flushes.get(row).map(|count| count.max(0) as u64)
+    }
+
+    fn database(&self, row: usize, names: &mut Names) -> u32 {
+        let Some((texts, key)) = self.database.as_ref().and_then(|t| Some((t, t.key(row)?))) else {
+            return names.databases.of("");
+        };
+        let number = &mut self.numbers.borrow_mut()[key];
+        *number.get_or_insert_with(|| names.databases.of(texts.text(key)))
+    }
+
+    /// `is_shown`: a page shows the process.
+    pub(super) fn get(&self, row: usize, names: &mut Names, is_shown: bool) -> Entry {
         let four =
             |columns: &[Wholes; 4]| [0, 1, 2, 3].map(|class: usize| columns[class].count(row));
         let begin = if self.is_utc { &self.begin } else { &self.offset };
@@ -181,13 +200,14 @@ impl<'a> Entries<'a> {
         Entry {
             begin_ns: begin.count(row) * 1000,
             latency_ns: self.latency.count(row),
+            has_latency: self.latency.get(row).is_some(),
             silent_ns: self.silent.count(row),
             bytes: four(&self.bytes),
             checkpoint_bytes: four(&self.checkpoint_bytes).iter().sum(),
             requests: four(&self.requests).iter().sum(),
             flushes: self.flushes.count(row),
-            database: self.database.get(row),
-            process: names.map_or(0, |names| self.process(row, names)),
+            database: self.database(row, names),
+            process: if is_shown { self.process(row, names) } else { 0 },
             journal_mode: self.journal_mode.get(row),
             synchronous: self.synchronous.get(row),
             outcome: self.outcome.get(row),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::traces::{self, OfTrace};
 use crate::dataset::{self, Dataset};
-use crate::error::FleetError;
+use crate::schema::{Column, TRACES, TRANSACTIONS};
 
 pub(super) struct OfFile {
     pub(super) path: PathBuf,
@@ -23,11 +23,11 @@ pub(super) fn all(
     dataset: &Dataset,
     known: &BTreeMap<String, OfTrace>,
     problems: &mut Vec<String>,
-) -> Result<Vec<OfFile>, FleetError> {
+) -> Vec<OfFile> {
     let mut files = Vec::new();
     let mut found = BTreeSet::new();
     let mut left = Vec::new();
-    for path in traces::below(&dataset.transactions())? {
+    for path in traces::below(&dataset.transactions(), problems) {
         let Some(relative) = traces::relative(dataset, &path) else { continue };
         let folders = relative
             .split('/')
@@ -59,7 +59,7 @@ pub(super) fn all(
             more(left.len() - 1)
         ));
     }
-    Ok(files)
+    files
 }
 
 fn more(count: usize) -> String {
@@ -76,7 +76,10 @@ impl OfFile {
         if let Some(value) = self.folders.get(column) {
             return Some(value.as_deref());
         }
-        trace?.texts.get(column).map(|value| Some(value.as_str()))
+        let value = trace?.texts.get(column).map(|value| Some(value.as_str()));
+        let has = |columns: &[Column]| columns.iter().any(|known| known.name == column);
+        let is_of_traces = has(&TRACES) && !has(&TRANSACTIONS);
+        value.or(is_of_traces.then_some(None))
     }
 
     pub(super) fn folder_names(&self) -> impl Iterator<Item = &str> {

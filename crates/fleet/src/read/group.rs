@@ -13,8 +13,24 @@ const SHOWN_COUNT_MAX: usize = 20_000;
 pub struct Cluster {
     pub transactions: u64,
     pub bytes: u64,
-    pub flushes: u64,
-    pub latency_ns: u64,
+    pub flushes: Known,
+    pub latency_ns: Known,
+}
+
+/// A sum over those transactions of which the figure is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Known {
+    pub transactions: u64,
+    pub sum: u64,
+}
+
+impl Known {
+    fn add(&mut self, figure: Option<u64>) {
+        if let Some(figure) = figure {
+            self.transactions += 1;
+            self.sum += figure;
+        }
+    }
 }
 
 /// The rows of one value of the compared column, or all.
@@ -57,7 +73,8 @@ impl Growing {
         self.tally.count()
     }
 
-    pub(super) fn add(&mut self, entry: &Entry, cluster: usize) {
+    /// `flushes`: as far as they are known.
+    pub(super) fn add(&mut self, entry: &Entry, flushes: Option<u64>, cluster: usize) {
         self.tally.add(entry);
         if self.clusters.len() <= cluster {
             self.clusters.resize(cluster + 1, Cluster::default());
@@ -65,8 +82,8 @@ impl Growing {
         let sums = &mut self.clusters[cluster];
         sums.transactions += 1;
         sums.bytes += entry.total_bytes();
-        sums.flushes += entry.flushes;
-        sums.latency_ns += entry.latency_ns;
+        sums.flushes.add(flushes);
+        sums.latency_ns.add(entry.has_latency.then_some(entry.latency_ns));
         if self.is_shown {
             self.show(entry);
         }
@@ -105,8 +122,16 @@ impl Growing {
             processes: processes.to_vec(),
             ..Trace::default()
         };
-        let clusters =
+        let clusters: Vec<Cluster> =
             self.clusters.into_iter().filter(|cluster| cluster.transactions > 0).collect();
         Group { value: self.value, trace, clusters }
+    }
+}
+
+impl Group {
+    /// Transactions of traces of calls, which show no flush.
+    pub fn flushless_count(&self) -> u64 {
+        let known: u64 = self.clusters.iter().map(|cluster| cluster.flushes.transactions).sum();
+        self.trace.tally.count() - known
     }
 }

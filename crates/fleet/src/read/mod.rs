@@ -16,11 +16,12 @@ mod condition;
 mod entries;
 mod files;
 mod group;
+mod guard;
 mod rows;
 mod scan;
 mod traces;
 
 pub use condition::Filter;
-pub use group::{Cluster, Group};
+pub use group::{Cluster, Group, Known};
 pub use scan::{Answer, Compare, EXACT_BELOW, Question, Watch, ask};
 pub(crate) use traces::files_of_trace;

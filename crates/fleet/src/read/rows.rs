@@ -7,13 +7,17 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
 use parquet::errors::ParquetError;
+
+use super::condition;
+use super::guard::guarded;
+use crate::schema::Kind;
 
 const BATCH_ROWS_COUNT: usize = 8192;
 
@@ -26,6 +30,10 @@ pub(super) struct Rows {
 impl Rows {
     /// `wanted`: those that are not in the file are left out.
     pub(super) fn open(path: &Path, wanted: &[&str]) -> Result<Rows, ParquetError> {
+        guarded(|| Rows::open_unguarded(path, wanted))
+    }
+
+    fn open_unguarded(path: &Path, wanted: &[&str]) -> Result<Rows, ParquetError> {
         let file = File::open(path).map_err(|error| ParquetError::External(error.into()))?;
         let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let known = ArrowReaderMetadata::load(&file, plain)?;
@@ -37,6 +45,11 @@ impl Rows {
             }
             _ => Arc::clone(field),
         };
+        for field in known.schema().fields().iter() {
+            if wanted.contains(&field.name().as_str()) {
+                check_type(field)?;
+            }
+        }
         let fields: Vec<_> = known.schema().fields().iter().map(as_dictionary).collect();
         let columns = fields.iter().map(|field| field.name().clone()).collect();
         let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
@@ -53,11 +66,30 @@ impl Rows {
     }
 }
 
+/// A number of another type would be read as none at all.
+fn check_type(field: &Field) -> Result<(), ParquetError> {
+    let (is_right, wanted) = match condition::kind(field.name()) {
+        Some(Kind::Whole) => (*field.data_type() == DataType::Int64, "Int64"),
+        Some(Kind::Real) => (*field.data_type() == DataType::Float64, "Float64"),
+        Some(Kind::Time) => (
+            matches!(field.data_type(), DataType::Timestamp(TimeUnit::Microsecond, _)),
+            "Timestamp(Microsecond)",
+        ),
+        _ => return Ok(()),
+    };
+    if is_right {
+        return Ok(());
+    }
+    let (name, there) = (field.name(), field.data_type());
+    Err(ParquetError::General(format!("column {name} is {there}, and not {wanted}")))
+}
+
 impl Iterator for Rows {
     type Item = Result<RecordBatch, ParquetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.reader.next().map(|batch| batch.map_err(Into::into))
+        let reader = &mut self.reader;
+        guarded(|| reader.next().transpose().map_err(Into::into)).transpose()
     }
 }
 
@@ -107,6 +139,14 @@ impl<'a> Texts<'a> {
     pub(super) fn of(batch: &'a RecordBatch, name: &str) -> Option<Texts<'a>> {
         let keys = batch.column_by_name(name)?.as_dictionary_opt::<Int32Type>()?;
         Some(Texts { keys, values: keys.values().as_string_opt::<i32>()? })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(super) fn text(&self, key: usize) -> &'a str {
+        self.values.value(key)
     }
 
     pub(super) fn key(&self, row: usize) -> Option<usize> {

@@ -13,7 +13,7 @@ use super::rows::{Rows, Texts, Wholes, reals};
 use super::traces::{self, OfTrace};
 use crate::dataset::{DAY, Dataset};
 use crate::error::FleetError;
-use crate::schema::{DEVICE, Kind};
+use crate::schema::{DEVICE, Kind, TRACES};
 
 /// Below so many transactions of a group, quantiles are exact.
 pub const EXACT_BELOW: u64 = 1_000_000;
@@ -40,7 +40,7 @@ impl Compare {
         match text.split_once('=') {
             None if !text.is_empty() => Ok(Compare { column: text.to_owned(), values: None }),
             None => Err(wrong()),
-            Some((column, values)) => match values.split_once(',') {
+            Some((column, values)) => match values.split_once(',').map(trimmed) {
                 Some((one, other))
                     if ![one, other].contains(&"") && !other.contains(',') && one != other =>
                 {
@@ -51,6 +51,10 @@ impl Compare {
             },
         }
     }
+}
+
+fn trimmed<'a>((one, other): (&'a str, &'a str)) -> (&'a str, &'a str) {
+    (one.trim(), other.trim())
 }
 
 #[derive(Clone, Debug, Default)]
@@ -97,8 +101,8 @@ pub fn ask(
     watch: &mut dyn Watch,
 ) -> Result<Answer, FleetError> {
     let mut problems = Vec::new();
-    let known = traces::all(dataset, &mut problems)?;
-    let files = files::all(dataset, &known, &mut problems)?;
+    let known = traces::all(dataset, &mut problems);
+    let files = files::all(dataset, &known, &mut problems);
     check_names(question, &known, &files)?;
     watch.begin(files.iter().map(|file| file.bytes).sum());
     let has_devices =
@@ -153,8 +157,10 @@ fn check_names(
     let mut labels: BTreeSet<&str> = BTreeSet::new();
     labels.extend(known.values().flat_map(|trace| trace.texts.keys().map(String::as_str)));
     labels.extend(files.iter().flat_map(OfFile::folder_names));
-    let is_known =
-        |name: &str| labels.contains(name) || name == DAY || condition::kind(name).is_some();
+    let is_known = |name: &str| {
+        let is_of_traces = || TRACES.iter().any(|column| column.name == name);
+        labels.contains(name) || name == DAY || condition::kind(name).is_some() || is_of_traces()
+    };
     let asked = question.filter.conditions.iter().map(|condition| ("--where", &condition.column));
     let compared = question.compare.iter().map(|compare| ("--compare", &compare.column));
     for (option, name) in asked.chain(compared) {
@@ -166,6 +172,15 @@ fn check_names(
                 labels.join(", ")
             )));
         }
+    }
+    if let Some(Compare { column, .. }) = &question.compare
+        && column == DAY
+        && !files.iter().any(|file| file.folder_names().any(|name| name == DAY))
+    {
+        return Err(FleetError::Where(
+            "--compare day: days do not divide this data set; --by day does it in a new one"
+                .to_owned(),
+        ));
     }
     if let Some(Compare { column, .. }) = &question.compare
         && condition::kind(column).is_some_and(|kind| kind != Kind::Text)
@@ -186,8 +201,8 @@ enum Stop {
 enum Choice<'a> {
     /// All rows of the file.
     One(usize),
-    /// By their texts: for each key of the column a group.
-    ByKey(Texts<'a>, Vec<Option<usize>>),
+    /// By their texts. For each key of the column its group, as soon as a row asks for it.
+    ByKey(Texts<'a>, Vec<Option<Option<usize>>>),
 }
 
 impl Scan<'_> {
@@ -242,27 +257,20 @@ impl Scan<'_> {
         }
         for batch in rows {
             let batch = batch.map_err(|error| unread(&error))?;
-            let choice = match (of_file, &compared) {
+            let mut choice = match (of_file, &compared) {
                 (Some(group), _) => Choice::One(group),
-                (None, Some(column)) => match self.by_key(&batch, column)? {
-                    Some(choice) => choice,
+                (None, Some(column)) => match Texts::of(&batch, column) {
+                    Some(texts) => {
+                        let groups = vec![None; texts.count()];
+                        Choice::ByKey(texts, groups)
+                    }
                     None => return Ok(()),
                 },
                 (None, None) => return Ok(()),
             };
-            self.batch(&batch, &of_rows, &choice, (cluster, number));
+            self.batch(&batch, &of_rows, &mut choice, (cluster, number)).map_err(Stop::Wrong)?;
         }
         Ok(())
-    }
-
-    fn by_key<'a>(
-        &mut self,
-        batch: &'a RecordBatch,
-        column: &str,
-    ) -> Result<Option<Choice<'a>>, Stop> {
-        let Some(texts) = Texts::of(batch, column) else { return Ok(None) };
-        let groups = texts.each(|text| self.group_of(text)).into_iter().collect::<Result<_, _>>();
-        Ok(Some(Choice::ByKey(texts, groups.map_err(Stop::Wrong)?)))
     }
 
     /// The group of a value; none where it is not compared.
@@ -302,28 +310,34 @@ impl Scan<'_> {
         &mut self,
         batch: &RecordBatch,
         conditions: &[&Condition],
-        choice: &Choice,
+        choice: &mut Choice,
         (cluster, trace): (usize, usize),
-    ) {
+    ) -> Result<(), FleetError> {
         let met = met(batch, conditions);
-        let entries = Entries::of(batch, &mut self.names, self.is_utc);
+        let entries = Entries::of(batch, self.is_utc);
         for row in 0..batch.num_rows() {
             if met.as_ref().is_some_and(|met| !met[row]) {
                 continue;
             }
             let group = match choice {
                 Choice::One(group) => Some(*group),
-                Choice::ByKey(texts, groups) => texts.key(row).and_then(|key| groups[key]),
+                Choice::ByKey(texts, groups) => match texts.key(row) {
+                    None => None,
+                    Some(key) => match groups[key] {
+                        Some(group) => group,
+                        None => *groups[key].insert(self.group_of(texts.text(key))?),
+                    },
+                },
             };
             let Some(group) = group else { continue };
-            let names = if self.question.is_shown { Some(&mut self.names) } else { None };
-            let entry = entries.get(row, names);
+            let entry = entries.get(row, &mut self.names, self.question.is_shown);
             let group = &mut self.groups[group];
-            group.add(&entry, cluster);
+            group.add(&entry, entries.flushes(row), cluster);
             if group.traces.last() != Some(&trace) {
                 group.traces.push(trace);
             }
         }
+        Ok(())
     }
 
     fn end(
@@ -333,6 +347,10 @@ impl Scan<'_> {
         was_stopped: bool,
     ) -> Result<Answer, FleetError> {
         if let Some(compare) = &self.question.compare {
+            if compare.values.is_none() {
+                // Values of files without a row that was asked for.
+                self.groups.retain(|group| group.count() > 0);
+            }
             let is_empty = self.groups.iter().any(|group| group.count() == 0);
             if self.groups.len() != 2 {
                 return Err(self.not_two());

@@ -10,13 +10,15 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use super::guard::guarded;
 use crate::dataset::Dataset;
 use crate::error::FleetError;
 
 /// A row of the table, as far as a report needs it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OfTrace {
-    /// All columns of text: labels, device, kernel, …; null ones are left out.
+    /// All columns of words, numbers and flags, as text: labels, device, kernel, events, …; null
+    /// ones are left out.
     pub(super) texts: BTreeMap<String, String>,
     pub(super) duration_ns: u64,
     pub(super) events: u64,
@@ -28,12 +30,9 @@ pub(super) struct OfTrace {
 }
 
 /// By their IDs. A row that cannot be read is a line in `problems`.
-pub(super) fn all(
-    dataset: &Dataset,
-    problems: &mut Vec<String>,
-) -> Result<BTreeMap<String, OfTrace>, FleetError> {
+pub(super) fn all(dataset: &Dataset, problems: &mut Vec<String>) -> BTreeMap<String, OfTrace> {
     let mut traces = BTreeMap::new();
-    for path in below(&dataset.traces())? {
+    for path in below(&dataset.traces(), problems) {
         match batches(&path) {
             Ok(batches) => {
                 for batch in batches {
@@ -43,16 +42,21 @@ pub(super) fn all(
             Err(error) => problems.push(format!("{error}; this trace's own figures are missing")),
         }
     }
-    Ok(traces)
+    traces
 }
 
 fn of_row(batch: &RecordBatch, row: usize) -> Option<(String, OfTrace)> {
     let mut texts = BTreeMap::new();
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        if let Some(column) = column.as_string_opt::<i32>()
-            && column.is_valid(row)
-        {
-            texts.insert(field.name().clone(), column.value(row).to_owned());
+        if column.is_null(row) {
+            continue;
+        }
+        let words = column.as_string_opt::<i32>().map(|words| words.value(row).to_owned());
+        let number =
+            || column.as_primitive_opt::<Int64Type>().map(|one| one.value(row).to_string());
+        let flag = || column.as_boolean_opt().map(|flags| flags.value(row).to_string());
+        if let Some(text) = words.or_else(number).or_else(flag) {
+            texts.insert(field.name().clone(), text);
         }
     }
     let number = |name: &str| {
@@ -85,7 +89,7 @@ pub(crate) fn files_of_trace(dataset: &Dataset, id: &str) -> Result<Vec<String>,
         return Ok(batches.iter().flat_map(|batch| list(batch, "files", 0)).collect());
     }
     // The row is damaged, and does not say it.
-    let mut found = below(&dataset.transactions())?;
+    let mut found = below(&dataset.transactions(), &mut Vec::new());
     found.retain(|path| path.file_name() == Some(name.as_ref()));
     Ok(found.iter().filter_map(|path| relative(dataset, path)).collect())
 }
@@ -97,10 +101,11 @@ pub(super) fn relative(dataset: &Dataset, path: &Path) -> Option<String> {
 
 fn batches(path: &Path) -> Result<Vec<RecordBatch>, FleetError> {
     let file = File::open(path).map_err(FleetError::io(path, "opening"))?;
-    ParquetRecordBatchReaderBuilder::try_new(file)
-        .and_then(ParquetRecordBatchReaderBuilder::build)
-        .and_then(|reader| reader.collect::<Result<Vec<_>, _>>().map_err(Into::into))
-        .map_err(FleetError::parquet(path))
+    let read = || {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file)?.build()?;
+        reader.collect::<Result<Vec<_>, _>>().map_err(Into::into)
+    };
+    guarded(read).map_err(FleetError::parquet(path))
 }
 
 /// The texts of a list.
@@ -112,18 +117,21 @@ fn list(batch: &RecordBatch, column: &str, row: usize) -> Vec<String> {
     texts.iter().flatten().map(ToOwned::to_owned).collect()
 }
 
-/// All Parquet files whose names show that they are whole, in the order of their paths.
-pub(super) fn below(folder: &Path) -> Result<Vec<PathBuf>, FleetError> {
+/// All Parquet files whose names show that they are whole, in the order of their paths. A folder
+/// that cannot be read is a line in `problems`.
+pub(super) fn below(folder: &Path, problems: &mut Vec<String>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(FleetError::io(folder, "reading")(error)),
+            Err(error) => {
+                problems.push(FleetError::io(folder, "reading")(error).to_string());
+                continue;
+            }
         };
-        for entry in entries {
-            let entry = entry.map_err(FleetError::io(&folder, "reading"))?;
+        for entry in entries.flatten() {
             let name = entry.file_name();
             let is_hidden =
                 name.as_encoded_bytes().first().is_some_and(|first| b"._".contains(first));
@@ -139,5 +147,5 @@ pub(super) fn below(folder: &Path) -> Result<Vec<PathBuf>, FleetError> {
         }
     }
     found.sort();
-    Ok(found)
+    found
 }

@@ -123,15 +123,21 @@ impl ParquetFile {
 pub(super) struct Whole(NamedTempFile);
 
 impl Whole {
-    /// Takes the place of what was there. Gives back whether there was something.
-    pub(super) fn put(self, place: &Path) -> Result<bool, FleetError> {
-        let folder = place.parent().unwrap_or(Path::new("."));
+    /// Takes the place of what was there, below the data set's folder. Gives back whether there was
+    /// something.
+    pub(super) fn put(self, dir: &Path, place: &str) -> Result<bool, FleetError> {
+        let place = dir.join(place);
+        let folder = place.parent().unwrap_or(dir);
+        // The lowest folder that is there gets a name in it, as do all below it.
+        let is_new = |folder: &&Path| *folder != dir && !folder.is_dir();
+        let new: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
         fs::create_dir_all(folder).map_err(FleetError::io(folder, "making"))?;
         let is_replaced = place.exists();
         self.0
-            .persist(place)
-            .map_err(|error| FleetError::io(place, "renaming a new file to it")(error.error))?;
+            .persist(&place)
+            .map_err(|error| FleetError::io(&place, "renaming a new file to it")(error.error))?;
         sync_folder(folder)?;
+        new.iter().filter_map(|folder| folder.parent()).try_for_each(sync_folder)?;
         Ok(is_replaced)
     }
 }

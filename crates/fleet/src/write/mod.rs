@@ -3,14 +3,15 @@
 //! ```text
 //! begin     nothing is to be seen
 //! add …     rows into files under hidden names, one for each folder that they belong to
-//! finish    files are synced and renamed; then the trace's row; then files of an earlier run that
-//!           are in other folders are removed
+//! finish    a plan says which files come; files are synced and renamed; then the trace's row; then
+//!           files of an earlier run that are in other folders are removed, and the plan
 //! ```
 //!
 //! A writer that is dropped, or whose disk is full, leaves what was there before. Between the steps
-//! of `finish` a reader may meet rows of both runs; a run that is repeated mends that.
+//! of `finish` a reader may meet rows of both runs. A run that is repeated mends that, by the plan.
 
 mod file;
+mod plan;
 mod row;
 mod source;
 
@@ -60,6 +61,8 @@ struct Settled {
     labels: Labels,
     clock: Option<Clock>,
     first_ns: u64,
+    /// Labels of the recording that have no place here.
+    left_out: Vec<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -128,6 +131,11 @@ impl<'a> TraceWriter<'a> {
         }
     }
 
+    /// Of the file when it was hashed.
+    pub fn source_bytes(&self) -> u64 {
+        self.source.bytes
+    }
+
     pub fn add(&mut self, transaction: &Transaction, moment: Moment) -> Result<(), FleetError> {
         let settled = match self.settled.take() {
             Some(settled) => settled,
@@ -188,9 +196,11 @@ impl<'a> TraceWriter<'a> {
         if let Some(kernel) = &facts.kernel {
             let _ = labels.set(KERNEL, kernel);
         }
+        let mut left_out = Vec::new();
         for (name, value) in &facts.labels {
-            // One of a later version's columns is no label here.
-            let _ = labels.set(name, value);
+            if labels.set(name, value).is_err() {
+                left_out.push(name.clone());
+            }
         }
         labels.extend(&self.given);
         Settled {
@@ -198,6 +208,7 @@ impl<'a> TraceWriter<'a> {
             clock: self.clock(facts, first_ns),
             labels,
             first_ns,
+            left_out,
         }
     }
 
@@ -217,28 +228,35 @@ impl<'a> TraceWriter<'a> {
     }
 
     /// Puts all into its place.
-    pub fn finish(mut self, told: Told) -> Result<Written, FleetError> {
+    pub fn finish(mut self, mut told: Told) -> Result<Written, FleetError> {
         let settled = match self.settled.take() {
             Some(settled) => settled,
             None => self.settle(&told.facts, told.first_ns),
         };
+        // Events that are not in order may come later, and be earlier.
+        told.first_ns = settled.first_ns;
+        told.notes.extend(settled.left_out.iter().map(|name| {
+            format!("label {name} of the recording is left out: a data set has such a column")
+        }));
         let mut whole: Vec<(String, Whole)> = Vec::new();
         for (day, file) in std::mem::take(&mut self.files) {
-            let folder = self.dataset.partition(&self.values(&settled.labels, day));
+            let folder = self.dataset.partition(&self.values(&settled.labels, day))?;
             whole.push((format!("{folder}/{}.parquet", settled.id), file.end()?));
         }
         let files: Vec<String> = whole.iter().map(|(place, _)| place.clone()).collect();
-        let traces = self.dataset.traces();
-        let place = traces.join(format!("{}.parquet", settled.id));
+        let place = format!("traces/{}.parquet", settled.id);
         let row = self.trace_row(&settled, &told, &files)?;
-        let before = read::files_of_trace(self.dataset, &settled.id)?;
+        let mut before = read::files_of_trace(self.dataset, &settled.id)?;
+        let plans = plan::left(&self.dataset.writing(), &settled.id, &mut before)?;
+        let _plan = plan::begin(&self.dataset.writing(), &settled.id, &files)?;
         for (place, whole) in whole {
-            whole.put(&self.dataset.dir.join(place))?;
+            whole.put(&self.dataset.dir, &place)?;
         }
-        let is_replaced = row.put(&place)?;
+        let is_replaced = row.put(&self.dataset.dir, &place)?;
         for left in before.iter().filter(|file| !files.contains(file)) {
             self.remove(left, &settled.id)?;
         }
+        plan::done(plans)?;
         let device = settled.labels.get(DEVICE).map(ToOwned::to_owned);
         Ok(Written { id: settled.id, rows: self.rows, files, device, is_replaced })
     }
@@ -354,16 +372,41 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `2026-11-28`, of a day since 1970.
+/// `2026-11-28`, of a day since 1970, or before: each day has a name of its own. By the rule of the
+/// Gregorian calendar, in years that begin in March (Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms").
 pub(crate) fn date(day: i64) -> String {
-    let since = Duration::from_secs(day.unsigned_abs() * 86_400);
-    let time = if day < 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + since };
-    if time < UNIX_EPOCH {
-        return "1970-01-01".to_owned();
-    }
-    humantime::format_rfc3339_seconds(time).to_string()[..10].to_owned()
+    let day = day + 719_468;
+    let era = day.div_euclid(146_097);
+    let of_era = day.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{of_month:02}")
 }
 
 pub(crate) fn made_by() -> String {
     concat!("oneflush ", env!("CARGO_PKG_VERSION")).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn each_day_has_a_name_of_its_own() {
+        for (day, name) in [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (11_016, "2000-02-29"),
+            (20_785, "2026-11-28"),
+            (2_932_896, "9999-12-31"),
+            (2_932_897, "10000-01-01"),
+        ] {
+            assert_eq!(date(day), name);
+        }
+    }
 }

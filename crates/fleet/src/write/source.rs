@@ -19,14 +19,18 @@ pub struct Source {
 
 impl Source {
     /// Reads the whole trace once. `parts`: the files that are one trace with `path`; none if it
-    /// is alone.
-    pub fn of(path: &Path, parts: &[PathBuf]) -> Result<Source, FleetError> {
+    /// is alone. `goes_on`: false ends it with an error.
+    pub fn of(
+        path: &Path,
+        parts: &[PathBuf],
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Source, FleetError> {
         let alone = [path.to_owned()];
         let parts = if parts.is_empty() { &alone[..] } else { parts };
         let mut hash = Sha256::new();
         let mut bytes = 0;
         for part in parts {
-            let read = File::open(part).and_then(|file| feed(file, &mut hash));
+            let read = open(part).and_then(|file| feed(file, &mut hash, goes_on));
             bytes += read.map_err(FleetError::io(part, "reading"))?;
         }
         let sha256 = super::hex(&hash.finalize());
@@ -34,10 +38,23 @@ impl Source {
     }
 }
 
-fn feed(mut file: File, hash: &mut Sha256) -> io::Result<u64> {
+/// A pipe has nothing when it is read again.
+fn open(path: &Path) -> io::Result<File> {
+    let is_other = |file: std::fs::Metadata| !file.is_file();
+    if path.metadata().is_ok_and(is_other) {
+        let reason = "it is no file, and a trace is read twice; write it to a file first";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    File::open(path)
+}
+
+fn feed(mut file: File, hash: &mut Sha256, goes_on: &dyn Fn() -> bool) -> io::Result<u64> {
     let mut buffer = vec![0; 256 << 10];
     let mut bytes = 0;
     loop {
+        if !goes_on() {
+            return Err(io::Error::other("stopped by a signal"));
+        }
         match file.read(&mut buffer) {
             Ok(0) => return Ok(bytes),
             Ok(n) => {

@@ -27,6 +27,8 @@ use rustix::io::Errno;
 
 const UNFINISHED: &str = ".part";
 const DIGITS_LEAST: usize = 6;
+/// A name with a larger number is not one of ours.
+const NUMBER_MAX: u64 = 1 << 53;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PartsError {
@@ -138,7 +140,7 @@ impl Parts {
         let number = |name: &OsStr| {
             let name = name.as_bytes().strip_prefix(self.before.as_bytes())?;
             let digits = str::from_utf8(name.strip_suffix(behind.as_bytes())?).ok()?;
-            let number = digits.parse::<u64>().ok()?;
+            let number = digits.parse::<u64>().ok().filter(|number| *number <= NUMBER_MAX)?;
             (format!("{number:0DIGITS_LEAST$}") == digits).then_some(number)
         };
         let mut numbers = Vec::new();

@@ -16,6 +16,8 @@ pub struct Entry {
     /// By the trace's clock.
     pub begin_ns: u64,
     pub latency_ns: u64,
+    /// False: nobody knows the latency, and it is in no figure.
+    pub has_latency: bool,
     /// Time within it in which the whole trace was silent for a second or more.
     pub silent_ns: u64,
     /// By class, in the order of [`super::CLASSES`].
@@ -107,6 +109,7 @@ impl Collector {
         let entry = Entry {
             begin_ns: transaction.begin_ns,
             latency_ns: transaction.latency_ns(),
+            has_latency: true,
             silent_ns: transaction.silent_ns,
             bytes: [traffic.db, traffic.journal, traffic.fs_journal, traffic.metadata]
                 .map(|amount| amount.bytes),

@@ -46,8 +46,8 @@ pub(super) fn rows(trace: &Trace) -> Vec<DatabaseRow> {
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let row = |(name, sum): (&String, &OfDatabase)| DatabaseRow {
         database: name.clone(),
-        transactions: sum.latencies.count(),
-        share_of_transactions: share(sum.latencies.count(), tally.count),
+        transactions: sum.volumes.count(),
+        share_of_transactions: share(sum.volumes.count(), tally.count),
         bytes: sum.bytes,
         share_of_bytes: share(sum.bytes.total(), total_bytes),
         flushes: (!trace.is_of_calls).then_some(sum.flushes),
@@ -62,7 +62,7 @@ pub(super) fn rows(trace: &Trace) -> Vec<DatabaseRow> {
     // Groups of a data set share their names, so not each has something of each database.
     let databases = trace.databases.iter().zip(&tally.databases);
     let mut rows: Vec<DatabaseRow> =
-        databases.filter(|(_, sum)| sum.latencies.count() > 0).map(row).collect();
+        databases.filter(|(_, sum)| sum.volumes.count() > 0).map(row).collect();
     rows.sort_by_key(|row| (Reverse(row.transactions), Reverse(row.bytes.total())));
     rows
 }

@@ -99,6 +99,11 @@ impl Tally {
         self.count
     }
 
+    /// Transactions whose latency is known.
+    pub fn latencies_count(&self) -> u64 {
+        self.latencies.count()
+    }
+
     /// `entry.database` counts from 0, without holes.
     pub fn add(&mut self, entry: &Entry) {
         if self.count == self.exact_max {
@@ -108,7 +113,9 @@ impl Tally {
         self.count += 1;
         self.flushes += entry.flushes;
         self.bytes.add(entry.bytes);
-        self.latencies.add(entry.latency_ns);
+        if entry.has_latency {
+            self.latencies.add(entry.latency_ns);
+        }
         self.volumes.add(bytes);
         for (values, bytes) in self.by_class.iter_mut().zip(entry.bytes) {
             values.add(bytes);
@@ -118,7 +125,7 @@ impl Tally {
             self.rolled_back.bytes += bytes;
         }
         self.undo_count += u64::from(keeps_old_pages(entry.journal_mode));
-        if entry.latency_ns >= LONG_NS_MIN {
+        if entry.has_latency && entry.latency_ns >= LONG_NS_MIN {
             self.long_count += 1;
             self.long_silent_count += u64::from(entry.silent_ns * 2 > entry.latency_ns);
         }
@@ -148,7 +155,9 @@ impl Tally {
         let database = &mut self.databases[number];
         database.bytes.add(entry.bytes);
         database.flushes += entry.flushes;
-        database.latencies.add(entry.latency_ns);
+        if entry.has_latency {
+            database.latencies.add(entry.latency_ns);
+        }
         database.volumes.add(bytes);
         bump(&mut database.modes, (entry.journal_mode, entry.synchronous));
         if keeps_old_pages(entry.journal_mode) && entry.outcome == Outcome::Committed {
