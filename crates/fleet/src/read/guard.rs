@@ -1,5 +1,5 @@
-//! Damaged files can make the Parquet library panic. Here that is an error like others, and nothing is
-//! printed.
+//! Damaged files can make the Parquet library panic. Here that is an error like others, and nothing
+//! is printed.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
