@@ -54,7 +54,8 @@ pub(super) fn all(
     }
     if let Some(first) = left.first() {
         problems.push(format!(
-            "{}: is of an earlier run of its trace{}; it is left out: identify the trace again",
+            "{}: is of an earlier run of its trace{}; it is left out: identify the trace again, or \
+             remove it",
             first.display(),
             more(left.len() - 1)
         ));
