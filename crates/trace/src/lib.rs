@@ -17,4 +17,4 @@ pub mod live;
 pub mod model;
 pub mod record;
 pub mod report;
-mod utc;
+pub mod utc;

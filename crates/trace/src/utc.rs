@@ -12,17 +12,25 @@ const DAYS_BEFORE_1970: u64 = 719_468;
 /// `unix_ns`: nanoseconds since the begin of 1970.
 pub(crate) fn text(unix_ns: u64) -> String {
     let (seconds, ns) = (unix_ns / NS_PER_S, unix_ns % NS_PER_S);
-    let (days, second) = (seconds / S_PER_DAY + DAYS_BEFORE_1970, seconds % S_PER_DAY);
-    let (era, day_of_era) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+    let (day, second) = (seconds / S_PER_DAY, seconds % S_PER_DAY);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    // Days of so many nanoseconds are far from the bound.
+    format!("{}T{hour:02}:{minute:02}:{second:02}.{ns:09}Z", date(day as i64))
+}
+
+/// `2026-11-28`, of a day counted from 1970, also before. Each day has a text of its own.
+pub fn date(day: i64) -> String {
+    let days = day + DAYS_BEFORE_1970 as i64;
+    let (era, day_of_era) =
+        (days.div_euclid(DAYS_OF_400_YEARS as i64), days.rem_euclid(DAYS_OF_400_YEARS as i64));
     let year_of_era =
         (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ns:09}Z")
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// Nanoseconds since the begin of 1970; `None` if it is no such text. A fraction has 1 to 9 digits,
@@ -83,6 +91,20 @@ mod tests {
             let unix_ns = unix_s * NS_PER_S + ns;
             assert_eq!(text(unix_ns), known);
             assert_eq!(parse(known), Some(unix_ns), "{known}");
+        }
+    }
+
+    #[test]
+    fn each_day_has_a_name_of_its_own() {
+        for (day, name) in [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (11_016, "2000-02-29"),
+            (20_785, "2026-11-28"),
+            (2_932_896, "9999-12-31"),
+            (2_932_897, "10000-01-01"),
+        ] {
+            assert_eq!(date(day), name);
         }
     }
 

@@ -14,7 +14,7 @@ use oneflush_fleet::{
     Dataset, FleetError, Labels, LabelsFile, Moment, Source, Told, TraceWriter, Written, time,
 };
 use oneflush_trace::identify::{Identifier, Layer};
-use oneflush_trace::import::{self, Facts, Skipped};
+use oneflush_trace::import;
 
 use super::input::{self, Input};
 use super::shown::Shown;
@@ -168,7 +168,7 @@ fn one(
     if interrupt::requested() {
         return None;
     }
-    let begun = || -> Result<TraceWriter, FleetError> {
+    let begun = || -> Result<(TraceWriter, Source), FleetError> {
         let source = Source::of(path, &import::parts(path), &|| !interrupt::requested())?;
         let of_file = file.map(|file| file.of(path)).transpose()?.flatten();
         if file.is_some() && of_file.is_none() {
@@ -177,25 +177,20 @@ fn one(
         let (mut labels, own_begin) =
             of_file.map_or((Labels::default(), None), |(labels, begin)| (labels.clone(), begin));
         labels.extend(given);
-        Ok(TraceWriter::begin(dataset, source, labels, begin.or(own_begin)))
+        let writer = TraceWriter::begin(dataset, source.clone(), labels, begin.or(own_begin));
+        Ok((writer, source))
     };
-    let writer = match begun() {
-        Ok(writer) => writer,
+    let (writer, source) = match begun() {
+        Ok(begun) => begun,
         Err(_) if interrupt::requested() => return None,
         Err(error) => return Some(Err(error.to_string())),
     };
-    let bytes = writer.source_bytes();
     let of_dataset =
         |error: FleetError| format!("{}: not in the data set: {error}", path.display());
     match Input::open(path) {
         Ok(input) => {
             let done = rows(layer, writer, input).map(|done| done.map_err(of_dataset));
-            let parts = import::parts(path);
-            let alone = [path.to_owned()];
-            let parts = if parts.is_empty() { &alone[..] } else { &parts[..] };
-            let now: u64 =
-                parts.iter().filter_map(|part| part.metadata().ok()).map(|f| f.len()).sum();
-            if now != bytes {
+            if source.has_changed() {
                 eprintln!(
                     "oneflush: {}: has changed while it was read; identify it when it is whole, \
                      and remove what is there now by its ID",
@@ -206,25 +201,9 @@ fn one(
         }
         Err(error) => {
             let error = error.to_string();
-            let told = Told { error: Some(error.clone()), ..nothing() };
+            let told = Told { error: Some(error.clone()), ..Told::default() };
             Some(writer.finish(told).map(|written| (written, Some(error))).map_err(of_dataset))
         }
-    }
-}
-
-/// Of a trace that could not be read at all.
-fn nothing() -> Told {
-    Told {
-        format: None,
-        facts: Facts::default(),
-        first_ns: 0,
-        last_ns: 0,
-        events: 0,
-        transactions_cut: 0,
-        has_device: false,
-        skipped: Skipped::default(),
-        notes: Vec::new(),
-        error: None,
     }
 }
 

@@ -441,7 +441,7 @@ fn met(batch: &RecordBatch, conditions: &[&Condition]) -> Option<Vec<bool>> {
                 narrow(&|row| {
                     let day = begins
                         .get(row)
-                        .map(|begin_us| crate::write::date(begin_us.div_euclid(DAY_US)));
+                        .map(|begin_us| oneflush_trace::utc::date(begin_us.div_euclid(DAY_US)));
                     condition.is_met_by_text(day.as_deref())
                 });
             }

@@ -24,6 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use oneflush_trace::identify::Transaction;
 use oneflush_trace::import::{Facts, Skipped};
 use oneflush_trace::model::Names;
+use oneflush_trace::utc::date;
 use sha2::{Digest, Sha256};
 
 pub use row::Known;
@@ -47,6 +48,7 @@ pub struct TraceWriter<'a> {
     given: Labels,
     /// UTC of the first event.
     begin: Option<SystemTime>,
+    is_by_day: bool,
     settled: Option<Settled>,
     /// The columns of a file of rows, with their places among all.
     columns: Vec<(usize, Column)>,
@@ -59,6 +61,8 @@ pub struct TraceWriter<'a> {
 struct Settled {
     id: String,
     labels: Labels,
+    /// Of these labels, those with a column of their own in `transactions`.
+    in_file: Vec<String>,
     clock: Option<Clock>,
     first_ns: u64,
     /// Labels of the recording that have no place here.
@@ -81,7 +85,9 @@ pub struct Moment<'a> {
     pub first_ns: u64,
 }
 
-/// What is told of a trace that was read to its end, or as far as it could be.
+/// What is told of a trace that was read to its end, or as far as it could be; nothing of one that
+/// could not be read at all.
+#[derive(Default)]
 pub struct Told {
     /// None: it could not be read at all.
     pub format: Option<String>,
@@ -124,16 +130,12 @@ impl<'a> TraceWriter<'a> {
             source,
             given,
             begin,
+            is_by_day: dataset.by.iter().any(|by| by == DAY),
             settled: None,
             columns,
             files: BTreeMap::new(),
             rows: 0,
         }
-    }
-
-    /// Of the file when it was hashed.
-    pub fn source_bytes(&self) -> u64 {
-        self.source.bytes
     }
 
     pub fn add(&mut self, transaction: &Transaction, moment: Moment) -> Result<(), FleetError> {
@@ -153,14 +155,13 @@ impl<'a> TraceWriter<'a> {
         moment: Moment,
     ) -> Result<(), FleetError> {
         let begin_us = settled.clock.map(|clock| clock.us(transaction.begin_ns));
-        let is_by_day = self.dataset.by.iter().any(|by| by == DAY);
-        let day = begin_us.filter(|_| is_by_day).map(|begin_us| begin_us.div_euclid(DAY_US));
-        let labels = self.labels_in_file(&settled.labels);
+        let day = begin_us.filter(|_| self.is_by_day).map(|begin_us| begin_us.div_euclid(DAY_US));
         let file = match self.files.entry(day) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::btree_map::Entry::Vacant(new) => {
                 let columns: Vec<Column> = self.columns.iter().map(|(_, column)| *column).collect();
                 let writing = self.dataset.writing();
+                let labels: Vec<&str> = settled.in_file.iter().map(String::as_str).collect();
                 new.insert(ParquetFile::begin(&writing, &columns, &labels)?)
             }
         };
@@ -176,15 +177,10 @@ impl<'a> TraceWriter<'a> {
             .into_iter()
             .enumerate()
             .filter_map(|(place, cell)| places.next_if_eq(&place).map(|_| cell));
-        let labels = labels.iter().map(|name| label(&settled.labels, name));
+        let labels = settled.in_file.iter().map(|name| label(&settled.labels, name));
         file.add(own.chain(labels))?;
         self.rows += 1;
         Ok(())
-    }
-
-    /// The labels with a column of their own in `transactions`.
-    fn labels_in_file<'b>(&self, labels: &'b Labels) -> Vec<&'b str> {
-        labels.own().filter(|name| !self.dataset.by.iter().any(|by| by == name)).collect()
     }
 
     fn settle(&self, facts: &Facts, first_ns: u64) -> Settled {
@@ -203,7 +199,9 @@ impl<'a> TraceWriter<'a> {
             }
         }
         labels.extend(&self.given);
+        let is_in_file = |name: &&str| !self.dataset.by.iter().any(|by| by == name);
         Settled {
+            in_file: labels.own().filter(is_in_file).map(ToOwned::to_owned).collect(),
             id: id(&self.source.sha256, labels.get(DEVICE)),
             clock: self.clock(facts, first_ns),
             labels,
@@ -372,41 +370,6 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `2026-11-28`, of a day since 1970, or before: each day has a name of its own. By the rule of the
-/// Gregorian calendar, in years that begin in March (Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms").
-pub(crate) fn date(day: i64) -> String {
-    let day = day + 719_468;
-    let era = day.div_euclid(146_097);
-    let of_era = day.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{of_month:02}")
-}
-
 pub(crate) fn made_by() -> String {
     concat!("oneflush ", env!("CARGO_PKG_VERSION")).to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn each_day_has_a_name_of_its_own() {
-        for (day, name) in [
-            (0, "1970-01-01"),
-            (-1, "1969-12-31"),
-            (11_016, "2000-02-29"),
-            (20_785, "2026-11-28"),
-            (2_932_896, "9999-12-31"),
-            (2_932_897, "10000-01-01"),
-        ] {
-            assert_eq!(date(day), name);
-        }
-    }
 }

@@ -15,6 +15,7 @@ pub struct Source {
     /// Hexadecimal.
     pub sha256: String,
     pub bytes: u64,
+    parts: Vec<PathBuf>,
 }
 
 impl Source {
@@ -25,16 +26,21 @@ impl Source {
         parts: &[PathBuf],
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Source, FleetError> {
-        let alone = [path.to_owned()];
-        let parts = if parts.is_empty() { &alone[..] } else { parts };
+        let parts = if parts.is_empty() { vec![path.to_owned()] } else { parts.to_vec() };
         let mut hash = Sha256::new();
         let mut bytes = 0;
-        for part in parts {
+        for part in &parts {
             let read = open(part).and_then(|file| feed(file, &mut hash, goes_on));
             bytes += read.map_err(FleetError::io(part, "reading"))?;
         }
         let sha256 = super::hex(&hash.finalize());
-        Ok(Source { name: path.display().to_string(), sha256, bytes })
+        Ok(Source { name: path.display().to_string(), sha256, bytes, parts })
+    }
+
+    /// Another length than when it was hashed.
+    pub fn has_changed(&self) -> bool {
+        let length = |part: &PathBuf| part.metadata().map_or(0, |file| file.len());
+        self.parts.iter().map(length).sum::<u64>() != self.bytes
     }
 }
 

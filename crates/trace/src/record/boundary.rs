@@ -4,12 +4,10 @@
 //!
 //! Invariants:
 //! 1. A boundary stands between two events: each event is in exactly one file.
-//! 2. From when it is due, it stands at the first place where
-//!    - the events before and behind it are at least 1 ms apart,
-//!    - no thread synchronizes a file, and
-//!    - no request is on its way to a device,
-//!
-//!    as far as the events say.
+//! 2. A due boundary stands at the first place where all of these hold, as far as events say:
+//!    - The events before and behind it are at least 1 ms apart.
+//!    - No thread synchronizes a file.
+//!    - No request is on its way to a device.
 //! 3. If there is no such place within a second, or within a tenth more than the length (at least
 //!    64 KiB more), it stands before the next event.
 //!
