@@ -125,7 +125,7 @@ def a_program_that_is_killed_is_started_again(world: World) -> None:
 def a_task_whose_python_dies_is_tried_again(world: World) -> None:
     dataset = world.new("killed-worker")
     script = ('mkdir "$once" 2>/dev/null || exec "$oneflush" "$@"\n'
-              '"$oneflush" "$@" & sleep 0.1\nkill -9 $PPID\nsleep 60\n')
+              '"$oneflush" "$@" & sleep 0.1\nkill -9 $PPID\nwait\n')
     program = world.wrapper("oneflush-orphan", script)
     code, said = world.spark(dataset, "--traces", world.traces, program=program)
     assert code == 0 and Path(f"{program}.once").exists(), said
