@@ -8,6 +8,7 @@
 mod dataset;
 pub mod input;
 mod parquet;
+pub mod reading;
 mod record;
 pub mod shown;
 pub mod table;
@@ -18,16 +19,16 @@ use std::path::PathBuf;
 use clap::Args;
 use oneflush_bench::interrupt;
 use oneflush_fleet::Known;
-use oneflush_trace::identify::{Identifier, Layer, Summary, Transaction};
+use oneflush_trace::identify::{Layer, Observed, Transaction};
 use oneflush_trace::import::{ImportError, Reader};
-use oneflush_trace::model::Names;
+use oneflush_trace::model::{Event, Names};
 
 use crate::Failure;
 use crate::output::Output;
 use dataset::DatasetOptions;
 use input::Input;
 use parquet::ParquetFile;
-use shown::Shown;
+use reading::{Asked, End, Sink};
 use table::{Heading, Table};
 
 const EXAMPLES: &str = "Formats, plain, gzip or zstd: ftrace and trace-cmd text, perf script text,
@@ -174,114 +175,77 @@ fn tell(options: &Options, inputs: Vec<Input>, outputs: &mut Outputs) -> Result<
     }
 }
 
-/// Reads one trace from its begin to its end. An error of reading ends it like its end, and is
-/// given back.
+/// An error of reading ends the trace like its end, and is given back.
 fn trace(
     options: &Options,
     form: &Form,
     input: &mut Input,
     outputs: &mut Outputs,
 ) -> Result<Option<ImportError>, Stop> {
-    let mut seen = Seen {
-        options,
-        form,
-        name: input.name.clone(),
-        table: Table::default(),
-        left_out: 0,
-        count: 0,
-        known: Known::default(),
-    };
-    let mut identifier = Identifier::new().count_at(options.layer);
-    let mut heading = Heading::default();
-    let error = loop {
-        match input.reader.next() {
-            Ok(Some(event)) => {
-                heading.event(&event);
-                identifier.push(&event, input.reader.names());
-            }
-            Ok(None) => break None,
-            Err(error) => break Some(error),
-        }
-        while let Some(transaction) = identifier.next_transaction() {
-            seen.known.observed = identifier.observed();
-            seen.take(&transaction, &input.reader, outputs)?;
-        }
-    };
-    let shown = Shown::of(&identifier, options.layer);
-    seen.known.observed = shown.observed;
-    let (rest, summary) = identifier.finish(input.reader.names());
-    for transaction in &rest {
-        seen.take(transaction, &input.reader, outputs)?;
-    }
+    let database = options.database.as_deref();
+    let asked = Asked { layer: options.layer, database, keeps_accesses: false };
+    let (heading, table) = Default::default();
+    let mut seen = Seen { form, name: &input.name, heading, table, outputs };
+    let end = asked.read(&mut input.reader, &mut seen);
     input.progress.done();
-    let notes = shown.notes(seen.count, input.reader.skipped());
-    seen.end(&heading, &summary, &input.reader, &notes, &mut outputs.lines)?;
-    Ok(error)
+    let end = end?;
+    seen.end(database, &end, &input.reader)?;
+    Ok(end.error)
 }
 
-/// What is done with the transactions of one trace.
+/// What is done with one trace.
 struct Seen<'a> {
-    options: &'a Options,
     form: &'a Form,
-    name: String,
+    name: &'a str,
+    heading: Heading,
     table: Table,
-    /// Transactions of databases that were not asked for.
-    left_out: u64,
-    /// All transactions.
-    count: u64,
-    known: Known,
+    outputs: &'a mut Outputs,
 }
 
-impl Seen<'_> {
-    fn take(
-        &mut self,
-        transaction: &Transaction,
-        reader: &Reader,
-        outputs: &mut Outputs,
-    ) -> Result<(), Stop> {
-        self.count += 1;
-        if let Some(wanted) = &self.options.database {
-            let mut databases = std::iter::once(&transaction.database).chain(&transaction.others);
-            if !databases.any(|database| database.to_string().contains(wanted)) {
-                self.left_out += 1;
-                return Ok(());
-            }
-        }
-        self.known.has_times = reader.has_times();
-        match self.form {
-            Form::Table => self.table.add(transaction),
-            Form::Lines(line) => {
-                outputs.lines.line(&line(&self.name, transaction, self.known, reader.names()))?
-            }
-        }
-        if let Some(file) = &mut outputs.parquet {
-            file.add(&self.name, transaction, self.known, reader.names()).map_err(Stop::Parquet)?;
-        }
+impl Sink for Seen<'_> {
+    type Stop = Stop;
+
+    fn event(&mut self, event: &Event) -> Result<(), Stop> {
+        self.heading.event(event);
         Ok(())
     }
 
-    fn end(
-        &self,
-        heading: &Heading,
-        summary: &Summary,
+    fn transaction(
+        &mut self,
+        transaction: Transaction,
+        observed: Observed,
         reader: &Reader,
-        notes: &[String],
-        output: &mut Output,
-    ) -> io::Result<()> {
+    ) -> Result<(), Stop> {
+        let known = Known { observed, has_times: reader.has_times() };
+        match self.form {
+            Form::Table => self.table.add(&transaction),
+            Form::Lines(line) => {
+                let line = line(self.name, &transaction, known, reader.names());
+                self.outputs.lines.line(&line)?;
+            }
+        }
+        if let Some(file) = &mut self.outputs.parquet {
+            file.add(self.name, &transaction, known, reader.names()).map_err(Stop::Parquet)?;
+        }
+        Ok(())
+    }
+}
+
+impl Seen<'_> {
+    fn end(&mut self, database: Option<&str>, end: &End, reader: &Reader) -> io::Result<()> {
+        let notes = end.shown.notes(end.count, reader.skipped());
         match self.form {
             Form::Table => {
-                let left_out =
-                    self.options.database.as_deref().map(|wanted| (wanted, self.left_out));
-                let known = Known { has_times: reader.has_times(), ..self.known };
+                let known = Known { observed: end.shown.observed, has_times: reader.has_times() };
                 let text = self.table.render(
-                    heading,
-                    &self.name,
+                    &self.heading,
+                    self.name,
                     reader,
-                    summary,
-                    left_out,
-                    (known, notes),
+                    &end.summary,
+                    database.map(|wanted| (wanted, end.left_out)),
+                    (known, &notes),
                 );
-                text.lines().try_for_each(|line| output.line(line))
+                text.lines().try_for_each(|line| self.outputs.lines.line(line))
             }
             // Lines are for programs; what a reader of them must know of the trace goes beside.
             Form::Lines(_) => {

@@ -6,7 +6,8 @@
 
 use std::str::FromStr;
 
-use super::measure::{MeasuredExperiment, MeasuredMode, Missing, PaperError, PaperPlan};
+use super::measure::{PaperError, PaperPlan};
+use super::measured::{MeasuredExperiment, MeasuredMode, Missing};
 use super::{Experiment, How};
 use crate::environment::Environment;
 use crate::guest::{Checkout, Found, GuestArch, GuestFs, Spec};

@@ -215,7 +215,7 @@ fn told(cell: &Cell, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper::measure::tests::measured;
+    use crate::paper::measured::tests::measured;
 
     const HALF: Rule = Rule::AtMost { holds: 0.5, in_part: 0.8 };
 

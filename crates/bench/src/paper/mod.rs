@@ -23,6 +23,7 @@ mod judge;
 mod lsmvbt;
 mod maw;
 mod measure;
+mod measured;
 mod page;
 mod pattern;
 mod render;
@@ -33,7 +34,8 @@ mod waldio;
 pub use guests::Guests;
 pub use inputs::{Inputs, InputsError};
 pub use judge::{Judged, Verdict};
-pub use measure::{Measured, MeasuredMode, PaperError, PaperPlan, measure};
+pub use measure::{PaperError, PaperPlan, measure};
+pub use measured::{Measured, MeasuredMode};
 pub use page::{Failed, Papers};
 pub use render::PaperReport;
 

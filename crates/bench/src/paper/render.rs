@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::judge::{Judged, Verdict};
-use super::measure::{Measured, PaperPlan};
+use super::measure::PaperPlan;
+use super::measured::Measured;
 use super::pattern::{LEGEND, PatternSheetFound};
 use super::{Across, Cell, Claim, Ours, Row, Sheet, Unmeasured};
 use crate::report::{MEANING, significant};
@@ -360,7 +361,7 @@ pub(super) fn wrap(text: &str, indent: &str) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::paper::measure::tests::measured;
+    use crate::paper::measured::tests::measured;
     use crate::paper::{PAPERS, Paper};
     use crate::run::PlaceChoice;
 

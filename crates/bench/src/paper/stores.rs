@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use super::measure::{MeasuredExperiment, MeasuredMode, Missing, PaperError, PaperPlan, Whole};
+use super::measure::{PaperError, PaperPlan, Whole};
+use super::measured::{MeasuredExperiment, MeasuredMode, Missing};
 use super::{Experiment, How};
 use crate::environment::{self, Environment};
 use crate::floor::{self, Floor};

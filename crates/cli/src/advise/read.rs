@@ -1,14 +1,16 @@
 //! Reads a trace to its end: its transactions into loads for the estimates.
 
+use std::convert::Infallible;
 use std::path::Path;
 
 use oneflush_trace::advise::{Collector, Known, Loads};
-use oneflush_trace::identify::{Identifier, Layer, Transaction};
+use oneflush_trace::identify::{Layer, Observed, Transaction};
 use oneflush_trace::import::{ImportError, Reader};
+use oneflush_trace::model::Event;
 
 use super::page_bytes_of;
 use crate::identify::input::Input;
-use crate::identify::shown::Shown;
+use crate::identify::reading::{Asked, Sink};
 use crate::report::read;
 use oneflush_bench::interrupt;
 
@@ -46,35 +48,14 @@ impl Reading<'_> {
 
     /// An error of reading ends the trace like its end, and is given back.
     pub fn events(&self, name: &str, reader: &mut Reader) -> (Trace, Option<ImportError>) {
-        let mut collector = Collector::default();
-        let mut identifier = Identifier::new().count_at(self.layer).keep_accesses();
-        let mut count = 0;
-        let mut take = |transaction: Transaction, collector: &mut Collector| {
-            count += 1;
-            if self.wants(&transaction) {
-                collector.transaction(transaction);
-            }
-        };
-        let error = loop {
-            match reader.next() {
-                Ok(Some(event)) => {
-                    collector.event(&event);
-                    identifier.push(&event, reader.names());
-                }
-                Ok(None) => break None,
-                Err(error) => break Some(error),
-            }
-            while let Some(transaction) = identifier.next_transaction() {
-                take(transaction, &mut collector);
-            }
-        };
-        let shown = Shown::of(&identifier, self.layer);
-        let (rest, summary) = identifier.finish(reader.names());
-        rest.into_iter().for_each(|transaction| take(transaction, &mut collector));
+        let asked = Asked { layer: self.layer, database: self.wanted, keeps_accesses: true };
+        let mut seen = Seen(Collector::default());
+        let Ok(end) = asked.read(reader, &mut seen);
         let mut notes = read::notes(reader.skipped());
-        notes.extend(shown.notes(count, reader.skipped()));
-        if summary.partial_count > 0 {
-            notes.push(format!("{} transactions cut off and not counted", summary.partial_count));
+        notes.extend(end.shown.notes(end.count, reader.skipped()));
+        if end.summary.partial_count > 0 {
+            let count = end.summary.partial_count;
+            notes.push(format!("{count} transactions cut off and not counted"));
         }
         if let Some(wanted) = self.wanted {
             notes.push(format!("only databases with \"{wanted}\" in their name"));
@@ -85,17 +66,31 @@ impl Reading<'_> {
         let trace = Trace {
             name: name.to_owned(),
             format: reader.format().to_string(),
-            loads: collector.finish(!shown.observed.device, known),
+            loads: seen.0.finish(!end.shown.observed.device, known),
             notes,
             damage: None,
         };
-        (trace, error)
+        (trace, end.error)
+    }
+}
+
+struct Seen(Collector);
+
+impl Sink for Seen {
+    type Stop = Infallible;
+
+    fn event(&mut self, event: &Event) -> Result<(), Infallible> {
+        self.0.event(event);
+        Ok(())
     }
 
-    fn wants(&self, transaction: &Transaction) -> bool {
-        let Some(wanted) = self.wanted else { return true };
-        std::iter::once(&transaction.database)
-            .chain(&transaction.others)
-            .any(|database| database.to_string().contains(wanted))
+    fn transaction(
+        &mut self,
+        transaction: Transaction,
+        _observed: Observed,
+        _reader: &Reader,
+    ) -> Result<(), Infallible> {
+        self.0.transaction(transaction);
+        Ok(())
     }
 }

@@ -25,7 +25,7 @@ pub fn inside(options: &Inside) -> Result<(), Failure> {
 }
 
 pub fn main(file_systems: &[GuestFs], options: &bench::Options) -> Result<Report, Failure> {
-    let plan = bench::plan(options)?;
+    let plan = bench::plan::plan(options)?;
     if let Some(mode) = plan.modes.iter().find(|mode| mode.is_mounted) {
         let message = format!("mode {mode}: --guest has no mount; leave --guest or the mode out");
         return Err(Failure::usage(message));

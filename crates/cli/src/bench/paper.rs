@@ -11,7 +11,8 @@ use oneflush_bench::paper::{
     self, Failed, Guests, Inputs, PAPERS, Paper, PaperPlan, PaperReport, Papers,
 };
 
-use super::{Options, guest, place_of_size};
+use super::plan::place_of_size;
+use super::{Options, guest};
 use crate::output::{self, Output};
 use crate::progress::Terminal;
 use crate::{Failure, bench};

@@ -13,11 +13,12 @@ use oneflush_bench::interrupt;
 use oneflush_fleet::{
     Dataset, FleetError, Labels, LabelsFile, Moment, Source, Told, TraceWriter, Written, time,
 };
-use oneflush_trace::identify::{Identifier, Layer};
-use oneflush_trace::import;
+use oneflush_trace::identify::{Layer, Observed, Transaction};
+use oneflush_trace::import::{self, Reader};
+use oneflush_trace::model::Event;
 
 use super::input::{self, Input};
-use super::shown::Shown;
+use super::reading::{Asked, End, Sink};
 use super::table::{Heading, plural, printable};
 use super::{Known, Options};
 use crate::Failure;
@@ -207,70 +208,69 @@ fn one(
     }
 }
 
-type Rows = Result<(Written, Option<String>), FleetError>;
-
-fn rows(layer: Layer, mut writer: TraceWriter, mut input: Input) -> Option<Rows> {
-    let mut identifier = Identifier::new().count_at(layer);
-    let mut heading = Heading::default();
-    let mut count = 0;
-    let error = loop {
-        match input.reader.next() {
-            Ok(Some(event)) => {
-                heading.event(&event);
-                identifier.push(&event, input.reader.names());
-            }
-            Ok(None) => break None,
-            Err(error) => break Some(error.to_string()),
-        }
-        while let Some(transaction) = identifier.next_transaction() {
-            count += 1;
-            let observed = identifier.observed();
-            if let Err(error) = writer.add(&transaction, moment(&input, &heading, observed)) {
-                input.progress.done();
-                return Some(Err(error));
-            }
-        }
-    };
-    // A signal has ended the input before its end.
-    if interrupt::requested() {
-        input.progress.done();
-        return None;
-    }
-    let shown = Shown::of(&identifier, layer);
-    let (rest, summary) = identifier.finish(input.reader.names());
-    for transaction in &rest {
-        count += 1;
-        if let Err(error) = writer.add(transaction, moment(&input, &heading, shown.observed)) {
-            input.progress.done();
-            return Some(Err(error));
-        }
-    }
-    input.progress.done();
-    let skipped = input.reader.skipped();
-    let mut notes = notes(skipped);
-    notes.extend(shown.notes(count, skipped));
-    let (first_ns, last_ns) = heading.span();
-    let told = Told {
-        format: Some(input.reader.format().to_string()),
-        facts: input.reader.facts().clone(),
-        first_ns,
-        last_ns,
-        events: heading.events(),
-        transactions_cut: summary.partial_count,
-        has_device: shown.observed.device,
-        skipped: skipped.clone(),
-        notes,
-        error: error.clone(),
-    };
-    Some(writer.finish(told).map(|written| (written, error)))
+/// The rows of one trace.
+struct Rows<'a> {
+    writer: TraceWriter<'a>,
+    heading: Heading,
 }
 
-fn moment<'a>(
-    input: &'a Input,
-    heading: &Heading,
-    observed: oneflush_trace::identify::Observed,
-) -> Moment<'a> {
-    let known = Known { observed, has_times: input.reader.has_times() };
-    let first_ns = heading.span().0;
-    Moment { known, names: input.reader.names(), facts: input.reader.facts(), first_ns }
+impl Sink for Rows<'_> {
+    type Stop = FleetError;
+
+    fn event(&mut self, event: &Event) -> Result<(), FleetError> {
+        self.heading.event(event);
+        Ok(())
+    }
+
+    fn transaction(
+        &mut self,
+        transaction: Transaction,
+        observed: Observed,
+        reader: &Reader,
+    ) -> Result<(), FleetError> {
+        let moment = Moment {
+            known: Known { observed, has_times: reader.has_times() },
+            names: reader.names(),
+            facts: reader.facts(),
+            first_ns: self.heading.span().0,
+        };
+        self.writer.add(&transaction, moment)
+    }
+}
+
+type Identified = Result<(Written, Option<String>), FleetError>;
+
+fn rows(layer: Layer, writer: TraceWriter, mut input: Input) -> Option<Identified> {
+    let mut rows = Rows { writer, heading: Heading::default() };
+    let asked = Asked { layer, database: None, keeps_accesses: false };
+    let end = asked.read(&mut input.reader, &mut rows);
+    input.progress.done();
+    // A signal has ended the input before its end.
+    if interrupt::requested() {
+        return None;
+    }
+    Some(end.and_then(|end| rows.finish(&end, &input.reader)))
+}
+
+impl Rows<'_> {
+    fn finish(self, end: &End, reader: &Reader) -> Identified {
+        let skipped = reader.skipped();
+        let mut notes = notes(skipped);
+        notes.extend(end.shown.notes(end.count, skipped));
+        let (first_ns, last_ns) = self.heading.span();
+        let error = end.error.as_ref().map(ToString::to_string);
+        let told = Told {
+            format: Some(reader.format().to_string()),
+            facts: reader.facts().clone(),
+            first_ns,
+            last_ns,
+            events: self.heading.events(),
+            transactions_cut: end.summary.partial_count,
+            has_device: end.shown.observed.device,
+            skipped: skipped.clone(),
+            notes,
+            error: error.clone(),
+        };
+        self.writer.finish(told).map(|written| (written, error))
+    }
 }

@@ -1,14 +1,15 @@
 //! Reads traces to their ends: transactions into a [`Trace`], and both events and transactions into
 //! lines for Perfetto.
 
-use oneflush_trace::identify::{Identifier, Layer, Transaction};
-use oneflush_trace::import::{ImportError, Skipped};
-use oneflush_trace::model::Names;
+use oneflush_trace::identify::{Layer, Observed, Transaction};
+use oneflush_trace::import::{ImportError, Reader, Skipped};
+use oneflush_trace::model::Event;
 use oneflush_trace::report::{Collector, Perfetto, Trace};
 
 use super::{Unwritten, write};
 use crate::identify::input::Input;
-use crate::identify::shown::{self, Shown};
+use crate::identify::reading::{Asked, Sink};
+use crate::identify::shown;
 use crate::identify::table::{grouped, plural};
 use crate::output::Output;
 
@@ -29,75 +30,27 @@ impl Reading<'_> {
         input: &mut Input,
         label: String,
     ) -> Result<(Trace, Option<ImportError>), Unwritten> {
-        let mut collector = Collector::default();
-        let mut identifier = Identifier::new().count_at(self.layer);
-        if self.keeps_accesses {
-            identifier = identifier.keep_accesses();
-        }
         if let Some(file) = &mut self.perfetto_file {
             self.perfetto.trace(&label).iter().try_for_each(|line| write(file, line))?;
         }
-        let mut count = 0;
-        let error = loop {
-            match input.reader.next() {
-                Ok(Some(event)) => {
-                    collector.event(&event);
-                    if let Some(file) = &mut self.perfetto_file
-                        && let Some(line) = self.perfetto.event(&event)
-                    {
-                        write(file, &line)?;
-                    }
-                    identifier.push(&event, input.reader.names());
-                }
-                Ok(None) => break None,
-                Err(error) => break Some(error),
-            }
-            while let Some(transaction) = identifier.next_transaction() {
-                count += 1;
-                self.take(transaction, input.reader.names(), &mut collector)?;
-            }
-        };
-        let shown = Shown::of(&identifier, self.layer);
-        let (rest, summary) = identifier.finish(input.reader.names());
-        for transaction in rest {
-            count += 1;
-            self.take(transaction, input.reader.names(), &mut collector)?;
-        }
+        let asked =
+            Asked { layer: self.layer, database: self.wanted, keeps_accesses: self.keeps_accesses };
+        let mut seen = Seen { reading: self, collector: Collector::default() };
+        let end = asked.read(&mut input.reader, &mut seen);
         input.progress.done();
-        let mut trace = collector.finish();
+        let (end, mut trace) = (end?, seen.collector.finish());
+        let skipped = input.reader.skipped();
         trace.label = label;
         trace.name = input.name.clone();
         trace.format = input.reader.format().to_string();
-        trace.partial_count = summary.partial_count;
-        trace.is_of_calls = !shown.observed.device;
-        trace.notes = notes(input.reader.skipped());
-        trace.notes.extend(shown.notes(count, input.reader.skipped()));
+        trace.partial_count = end.summary.partial_count;
+        trace.is_of_calls = !end.shown.observed.device;
+        trace.notes = notes(skipped);
+        trace.notes.extend(end.shown.notes(end.count, skipped));
         if let Some(wanted) = self.wanted {
             trace.notes.push(format!("only databases with \"{wanted}\" in their name"));
         }
-        Ok((trace, error))
-    }
-
-    fn take(
-        &mut self,
-        transaction: Transaction,
-        names: &Names,
-        collector: &mut Collector,
-    ) -> Result<(), Unwritten> {
-        if let Some(wanted) = self.wanted {
-            let mut databases = std::iter::once(&transaction.database).chain(&transaction.others);
-            if !databases.any(|database| database.to_string().contains(wanted)) {
-                return Ok(());
-            }
-        }
-        if let Some(file) = &mut self.perfetto_file {
-            self.perfetto
-                .transaction(&transaction, names)
-                .iter()
-                .try_for_each(|line| write(file, line))?;
-        }
-        collector.transaction(transaction, names);
-        Ok(())
+        Ok((trace, end.error))
     }
 
     /// All traces were read.
@@ -106,6 +59,43 @@ impl Reading<'_> {
             Some(file) => write(file, &self.perfetto.finish()),
             None => Ok(()),
         }
+    }
+}
+
+/// One trace, into both.
+struct Seen<'a, 'b> {
+    reading: &'a mut Reading<'b>,
+    collector: Collector,
+}
+
+impl Sink for Seen<'_, '_> {
+    type Stop = Unwritten;
+
+    fn event(&mut self, event: &Event) -> Result<(), Unwritten> {
+        self.collector.event(event);
+        if let Some(file) = &mut self.reading.perfetto_file
+            && let Some(line) = self.reading.perfetto.event(event)
+        {
+            write(file, &line)?;
+        }
+        Ok(())
+    }
+
+    fn transaction(
+        &mut self,
+        transaction: Transaction,
+        _observed: Observed,
+        reader: &Reader,
+    ) -> Result<(), Unwritten> {
+        if let Some(file) = &mut self.reading.perfetto_file {
+            self.reading
+                .perfetto
+                .transaction(&transaction, reader.names())
+                .iter()
+                .try_for_each(|line| write(file, line))?;
+        }
+        self.collector.transaction(transaction, reader.names());
+        Ok(())
     }
 }
 
