@@ -1,7 +1,7 @@
 """Puts the files of a scratch data set into one that is elsewhere, by pyarrow.fs.
 
-The order is that of docs/dataset.md: a trace's transactions, its row in `traces`, and then what an
-earlier run has left in other folders. Each file comes under a hidden name and is moved to its
+The order is that of docs/dataset.md: a plan, a trace's transactions, its row in `traces`, and then
+what an earlier run has left in other folders. So a task that dies can be repeated. Each file comes under a hidden name and is moved to its
 place. An object store shows a file only when it is whole, so there it is put at once.
 """
 
@@ -17,6 +17,8 @@ import pyarrow.parquet as parquet
 from places import is_object_store, open_place
 
 MARKER = "oneflush-dataset.json"
+# The folder of plans: the names of what comes and of what goes, a line each.
+WRITING = ".writing"
 
 
 def fetch(filesystem: fs.FileSystem, path: str, to: str) -> None:
@@ -34,7 +36,10 @@ def put(scratch: str, sources: dict[str, str], dataset: str) -> None:
         name = f"traces/{trace}.parquet"
         row = parquet.read_table(os.path.join(scratch, name))
         files = row["files"][0].as_py()
-        before = files_before(filesystem, root, trace)
+        plans = plans_left(filesystem, root, trace)
+        before = files_before(filesystem, root, trace).union(*plans.values())
+        plan = f"{root}/{WRITING}/{trace}.{uuid.uuid4().hex}.plan"
+        put_text(filesystem, scratch, "\n".join({*files, *before}), plan)
         for file in files:
             put_file(filesystem, os.path.join(scratch, file), f"{root}/{file}")
         with tempfile.NamedTemporaryFile(dir=scratch, prefix=".") as named:
@@ -42,6 +47,8 @@ def put(scratch: str, sources: dict[str, str], dataset: str) -> None:
             put_file(filesystem, named.name, f"{root}/{name}")
         for file in before - set(files):
             remove(filesystem, f"{root}/{file}")
+        for done in (*plans, plan):
+            remove(filesystem, done)
 
 
 def with_source(row: pa.Table, source: str) -> pa.Table:
@@ -66,8 +73,35 @@ def files_before(filesystem: fs.FileSystem, root: str, trace: str) -> set[str]:
         # The row is damaged, and does not say it.
         selector = fs.FileSelector(f"{root}/transactions", recursive=True, allow_not_found=True)
         files = [info.path[len(root) + 1:] for info in filesystem.get_file_info(selector)]
+    return of_trace(files, trace)
+
+
+def plans_left(filesystem: fs.FileSystem, root: str, trace: str) -> dict[str, set[str]]:
+    """Plans of writers of the trace that have not ended well, each with its files."""
+    plans = {}
+    for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{WRITING}", allow_not_found=True)):
+        if not (info.base_name.startswith(f"{trace}.") and info.base_name.endswith(".plan")):
+            continue
+        try:
+            with filesystem.open_input_stream(info.path, compression=None) as plan:
+                files = plan.read().decode(errors="replace").splitlines()
+        except FileNotFoundError:
+            # Its writer has ended well meanwhile.
+            continue
+        plans[info.path] = of_trace(files, trace)
+    return plans
+
+
+def of_trace(files: list[str], trace: str) -> set[str]:
     return {file for file in files
             if file.startswith("transactions/") and file.endswith(f"/{trace}.parquet")}
+
+
+def put_text(filesystem: fs.FileSystem, scratch: str, text: str, to: str) -> None:
+    with tempfile.NamedTemporaryFile("w", dir=scratch, prefix=".") as named:
+        named.write(text)
+        named.flush()
+        put_file(filesystem, named.name, to)
 
 
 def put_file(filesystem: fs.FileSystem, path: str, to: str) -> None:

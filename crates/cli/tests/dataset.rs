@@ -51,8 +51,11 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
+/// Of a writer that has not ended well. Locks stay.
 fn hidden_files(dir: &Path) -> usize {
-    fs::read_dir(dir.join(".writing")).map_or(0, Iterator::count)
+    let is_left = |name: std::ffi::OsString| Path::new(&name).extension() != Some("lock".as_ref());
+    let names = fs::read_dir(dir.join(".writing")).into_iter().flatten();
+    names.filter(|entry| is_left(entry.as_ref().unwrap().file_name())).count()
 }
 
 fn rows(path: &Path) -> Vec<Row> {
@@ -302,6 +305,34 @@ fn two_writers_of_the_same_traces_leave_what_one_leaves() {
         assert!(writer.wait().unwrap().success());
     }
     assert_eq!(files(&sandbox.path().join("both")), files(&sandbox.path().join("alone")));
+}
+
+/// The rows of a trace are in other folders with another begin. The later writer's stay.
+#[test]
+fn two_writers_that_label_one_trace_otherwise_leave_what_one_of_them_leaves() {
+    let sandbox = Sandbox::new();
+    write(&sandbox, "t.txt", 100);
+    let arguments = |dataset: &str, day: u32| {
+        format!("t.txt --dataset {dataset} --label device=d --begin 2026-11-{day}T10:00:00Z")
+    };
+    let days = [10, 20];
+    let alone = days.map(|day| {
+        identified(&sandbox, &arguments(&format!("alone-{day}"), day));
+        files(&sandbox.path().join(format!("alone-{day}")))
+    });
+    for round in 0..10 {
+        let both = format!("both-{round}");
+        let mut writers = days.map(|day| {
+            let mut command = sandbox.oneflush();
+            command.arg("identify").args(arguments(&both, day).split(' '));
+            command.stdout(std::process::Stdio::null()).spawn().unwrap()
+        });
+        for writer in &mut writers {
+            assert!(writer.wait().unwrap().success());
+        }
+        let found = files(&sandbox.path().join(&both));
+        assert!(alone.contains(&found), "{:?}", found.keys());
+    }
 }
 
 #[test]

@@ -12,9 +12,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Sandbox, assert_refused, skip_unless_root, stderr, stdout};
+use common::{Sandbox, assert_refused, may_mount, skip_unless_root, stderr, stdout};
 use oneflush_bench::place::{FsKind, Place};
-use oneflush_testing::wait_until;
+use oneflush_testing::flawed::{Flawed, Flaws};
+use oneflush_testing::{in_own_mounts, seed, wait_until};
 use recording::{database, insert, scratch};
 use rotated::{Part, Recorder, names, numbers, parts};
 use rusqlite::Connection;
@@ -372,4 +373,40 @@ fn a_recording_of_a_newer_format_is_refused() {
     fs::write(sandbox.path().join("t.txt"), "# tracer: nop\n#\n# oneflush: format 2\n").unwrap();
     let output = sandbox.oneflush().args(["identify", "t.txt"]).output().unwrap();
     assert_refused(&output, 1, &["t.txt", "format 2", "knows format 1", "newer one"]);
+}
+
+/// Names are durable when the next file begins, and no file has its name before it is whole.
+#[test]
+fn after_a_loss_of_power_each_file_with_its_name_is_whole() {
+    let test = "after_a_loss_of_power_each_file_with_its_name_is_whole";
+    if !may_mount() || !in_own_mounts(test, Duration::from_secs(120)) {
+        return;
+    }
+    let Some(place) = scratch() else { return };
+    let sandbox = Sandbox::new();
+    let db = database(&place.path().join("app.db"), "wal");
+    let traces = Flawed::mount("power", Flaws::default()).unwrap();
+    traces.begin_history().unwrap();
+    let output = traces.path().join("app.zst");
+    let recorder = Recorder::begin(&sandbox, &place, &arguments(&output, &[]));
+    commits(&db, Duration::from_millis(2500), THINK);
+    recorder.end(Signal::TERM);
+    let losses = traces.end_history().unwrap().losses(seed());
+
+    let whole = names(traces.path());
+    assert!(whole.len() > 2 && whole.iter().all(|name| name.ends_with(".zst")), "{whole:?}");
+    let mut named_count = 0;
+    for loss in &losses {
+        let is_named = |path: &Path| path.extension().is_some_and(|end| end == "zst");
+        for (path, bytes) in loss.files.iter().filter(|(path, _)| is_named(path)) {
+            named_count += 1;
+            let expected = fs::read(traces.lower().join(path)).unwrap();
+            assert!(bytes.as_ref() == Some(&expected), "{} after {}", path.display(), loss.steps);
+        }
+        if loss.is_at_end {
+            assert!(loss.files.keys().map(|path| path.to_str().unwrap()).eq(&whole));
+        }
+    }
+    eprintln!("{} states, {named_count} files with names", losses.len());
+    assert!(named_count > 0);
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
 use crate::error::FleetError;
+use crate::folders::{self, Folders};
 use crate::labels;
 use crate::schema::{DEVICE, VERSION};
 
@@ -16,6 +17,9 @@ const MARKER: &str = "oneflush-dataset.json";
 const KIND: &str = "oneflush data set";
 /// Files that are not whole yet.
 const WRITING: &str = ".writing";
+/// Of files there that stay: what a writer is about to do, and whose turn it is.
+pub(crate) const PLAN_END: &str = "plan";
+pub(crate) const LOCK_END: &str = "lock";
 /// What a writer that was killed has left is older than any writer that lives.
 const LEFT_AGE_MIN: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -28,11 +32,12 @@ const NAME_BYTES_MAX: usize = 255;
 /// Hive's name of the folder of those that have no value.
 pub(crate) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Dataset {
     pub dir: PathBuf,
     /// What divides the rows of `transactions`: labels, and [`DAY`].
     pub by: Vec<String>,
+    pub(crate) folders: Folders,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,7 +72,7 @@ impl Dataset {
             return Err(FleetError::Newer { path: dir.to_owned(), version: marker.version });
         }
         check_by(&marker.by).map_err(|error| wrong(error.to_string()))?;
-        Ok(Dataset { dir: dir.to_owned(), by: marker.by })
+        Ok(Dataset { dir: dir.to_owned(), by: marker.by, folders: Folders::default() })
     }
 
     /// Opens a data set, or makes one in a new or empty folder. `by`: as the caller wants it, if
@@ -89,7 +94,7 @@ impl Dataset {
             }),
             _ => {
                 let writing = dataset.writing();
-                fs::create_dir_all(&writing).map_err(FleetError::io(&writing, "making"))?;
+                dataset.folders.make(dir, &writing)?;
                 remove_left(&writing);
                 Ok(dataset)
             }
@@ -150,9 +155,10 @@ fn check_by(by: &[String]) -> Result<(), FleetError> {
     Ok(())
 }
 
-/// Of two who make the same data set, one is first. Both then read what is there.
+/// Of two who make the same data set, one is first. Both then read what is there. Where there is a
+/// marker, the folder's own name is durable.
 fn make(dir: &Path, by: &[String]) -> Result<(), FleetError> {
-    fs::create_dir_all(dir).map_err(FleetError::io(dir, "making"))?;
+    folders::make(dir)?;
     let mut entries = fs::read_dir(dir).map_err(FleetError::io(dir, "reading"))?;
     let is_other = |name: &str| !name.starts_with('.') && name != MARKER;
     if entries.any(|entry| entry.is_ok_and(|entry| is_other(&entry.file_name().to_string_lossy())))
@@ -169,7 +175,8 @@ fn make(dir: &Path, by: &[String]) -> Result<(), FleetError> {
         file.as_file().sync_all()?;
         match file.persist_noclobber(&path) {
             Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
-            _ => fs::File::open(dir)?.sync_all(),
+            // Its name is durable once that of the folder for unfinished files is.
+            _ => Ok(()),
         }
     };
     write().map_err(FleetError::io(&path, "writing"))
@@ -188,8 +195,8 @@ pub(crate) fn readable(
 fn remove_left(writing: &Path) {
     let Ok(entries) = fs::read_dir(writing) else { return };
     for entry in entries.flatten() {
-        // A plan tells the next writer what to mend.
-        if entry.path().extension().is_some_and(|end| end == "plan") {
+        // A plan tells the next writer what to mend. A lock's file is the same one for all.
+        if entry.path().extension().is_some_and(|end| end == PLAN_END || end == LOCK_END) {
             continue;
         }
         let changed = entry.metadata().and_then(|file| file.modified());
@@ -241,7 +248,8 @@ mod tests {
     use super::*;
 
     fn dataset(by: &[&str]) -> Dataset {
-        Dataset { dir: PathBuf::new(), by: by.iter().map(ToString::to_string).collect() }
+        let by = by.iter().map(ToString::to_string).collect();
+        Dataset { dir: PathBuf::new(), by, folders: Folders::default() }
     }
 
     #[test]
@@ -266,7 +274,7 @@ mod tests {
         let dir = folder.path().join("fleet");
         let by = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let made = Dataset::open_or_make(&dir, Some(&by(&["region"]))).unwrap();
-        assert_eq!(Dataset::open_or_make(&dir, None).unwrap(), made);
+        assert_eq!(Dataset::open_or_make(&dir, None).unwrap().by, made.by);
         let other = Dataset::open_or_make(&dir, Some(&by(&["device", "day"]))).unwrap_err();
         assert!(other.to_string().contains("give --by region"), "{other}");
         for wrong in [&["latency_ns"][..], &["Region"], &["day", "day"], &[]] {

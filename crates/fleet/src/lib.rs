@@ -21,6 +21,7 @@
 mod compare;
 mod dataset;
 mod error;
+mod folders;
 mod labels;
 mod read;
 mod schema;

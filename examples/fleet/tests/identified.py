@@ -1,5 +1,6 @@
 """Checks of spark_identify.py: the rows are those of one process, whatever happens to tasks."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 import csv
@@ -7,6 +8,7 @@ import io
 from pathlib import Path
 import shutil
 import subprocess
+from unittest import mock
 
 import fleet_sql
 import publish
@@ -38,7 +40,7 @@ def an_object_store_gets_the_same_files(world: World) -> None:
     known = publish.is_object_store
     publish.is_object_store = lambda _: True
     try:
-        for path in files(world.expected):
+        for path in (*files(world.expected), ".writing/plan"):
             (dataset / path).parent.mkdir(parents=True, exist_ok=True)
         publish.put(str(world.expected), sources, str(dataset))
     finally:
@@ -47,6 +49,53 @@ def an_object_store_gets_the_same_files(world: World) -> None:
     assert len(there) >= 1 + 2 * len(sources), sorted(there)
     assert all(content == files(world.expected)[name] for name, content in there.items()
                if not name.startswith("traces/"))
+
+
+class Killed(BaseException):
+    pass
+
+
+def is_killed_before(step: int, put: Callable[[], None]) -> bool:
+    """Steps are files that are put or removed."""
+    left = step
+
+    def counted(known):
+        def call(*arguments):
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            known(*arguments)
+        return call
+
+    with (mock.patch.object(publish, "put_file", counted(publish.put_file)),
+          mock.patch.object(publish, "remove", counted(publish.remove))):
+        try:
+            put()
+        except Killed:
+            return True
+    return False
+
+
+def a_copy_that_breaks_off_anywhere_is_mended_by_the_next(world: World) -> None:
+    """The trace begins on another day there, and so its rows are in other folders."""
+    first, other = world.new("breaks-first"), world.new("breaks-other")
+    changed, path = relabelled(world)
+    world.identify(first, path)
+    world.identify(other, path, labels=changed)
+    sources = {row["trace"]: path for row in rows(first)}
+    for step in range(100):
+        dataset = world.new(f"breaks-{step}")
+        publish.put(str(first), sources, str(dataset))
+        is_killed = is_killed_before(step, lambda: publish.put(str(other), sources, str(dataset)))
+        if not is_killed:
+            assert_same(dataset, other, are_bytes_same=False)
+        publish.put(str(first), sources, str(dataset))
+        assert_same(dataset, first, are_bytes_same=False)
+        assert not list((dataset / ".writing").iterdir())
+        if not is_killed:
+            break
+    assert step > 4, step
 
 
 def a_run_that_is_repeated_changes_nothing(world: World) -> None:
@@ -148,8 +197,9 @@ def a_trace_that_ends_the_program_is_named_and_hurts_no_other(world: World) -> N
     assert_same(dataset, expected)
 
 
-def other_labels_of_one_trace_replace_its_rows_only(world: World) -> None:
-    """Build and begin change, and so its folder. Its device, and so its ID, stay."""
+def relabelled(world: World) -> tuple[Path, str]:
+    """A file of labels, and the trace whose build and begin, and so its folder, are others there.
+    Its device, and so its ID, stay."""
     changed = world.folder / "changed.csv"
     with open(world.labels, newline="") as file:
         lines = list(csv.DictReader(file))
@@ -158,7 +208,11 @@ def other_labels_of_one_trace_replace_its_rows_only(world: World) -> None:
         writer = csv.DictWriter(file, list(lines[0]))
         writer.writeheader()
         writer.writerows(lines)
-    trace = next(path for path in world.paths() if path.endswith("/" + lines[4]["trace"]))
+    return changed, next(path for path in world.paths() if path.endswith("/" + lines[4]["trace"]))
+
+
+def other_labels_of_one_trace_replace_its_rows_only(world: World) -> None:
+    changed, trace = relabelled(world)
     for way in ([], ["--stage"]):
         dataset = world.new(f"relabelled{len(way)}")
         shutil.copytree(world.expected, dataset)
@@ -235,6 +289,7 @@ CHECKS = [
     one_process_and_spark_write_the_same_bytes,
     what_is_copied_to_the_workers_gives_the_same_rows,
     an_object_store_gets_the_same_files,
+    a_copy_that_breaks_off_anywhere_is_mended_by_the_next,
     a_run_that_is_repeated_changes_nothing,
     only_new_traces_are_identified,
     other_labels_may_divide_the_rows,

@@ -1,8 +1,8 @@
 //! A Parquet file that grows row by row, under a name that no reader looks at, until it is whole.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{
@@ -18,8 +18,9 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use tempfile::NamedTempFile;
 
-use crate::dataset;
+use crate::dataset::{self, Dataset};
 use crate::error::FleetError;
+use crate::folders;
 use crate::schema::{self, Column, Kind};
 
 /// Of a group. A row has less than 250 bytes before it is compressed, so a group has less than
@@ -125,26 +126,17 @@ pub(super) struct Whole(NamedTempFile);
 impl Whole {
     /// Takes the place of what was there, below the data set's folder. Gives back whether there was
     /// something.
-    pub(super) fn put(self, dir: &Path, place: &str) -> Result<bool, FleetError> {
-        let place = dir.join(place);
-        let folder = place.parent().unwrap_or(dir);
-        // The lowest folder that is there gets a name in it, as do all below it.
-        let is_new = |folder: &&Path| *folder != dir && !folder.is_dir();
-        let new: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
-        fs::create_dir_all(folder).map_err(FleetError::io(folder, "making"))?;
+    pub(super) fn put(self, dataset: &Dataset, place: &str) -> Result<bool, FleetError> {
+        let place = dataset.dir.join(place);
+        let folder = place.parent().unwrap_or(&dataset.dir);
+        dataset.folders.make(&dataset.dir, folder)?;
         let is_replaced = place.exists();
         self.0
             .persist(&place)
             .map_err(|error| FleetError::io(&place, "renaming a new file to it")(error.error))?;
-        sync_folder(folder)?;
-        new.iter().filter_map(|folder| folder.parent()).try_for_each(sync_folder)?;
+        folders::sync(folder)?;
         Ok(is_replaced)
     }
-}
-
-pub(super) fn sync_folder(folder: &Path) -> Result<(), FleetError> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(FleetError::io(PathBuf::from(folder), "syncing"))
 }
 
 enum Builder {

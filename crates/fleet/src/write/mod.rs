@@ -3,17 +3,20 @@
 //! ```text
 //! begin     nothing is to be seen
 //! add …     rows into files under hidden names, one for each folder that they belong to
-//! finish    a plan says which files come; files are synced and renamed; then the trace's row; then
-//!           files of an earlier run that are in other folders are removed, and the plan
+//! finish    in the trace's turn: a plan says which files come and which go; files are synced and
+//!           renamed; then the trace's row; then files of an earlier run that are in other folders
+//!           are removed, and the plan
 //! ```
 //!
 //! A writer that is dropped, or whose disk is full, leaves what was there before. Between the steps
 //! of `finish` a reader may meet rows of both runs. A run that is repeated mends that, by the plan.
+//! Each step is durable before the next one begins, so the same holds after a loss of power.
 
 mod file;
 mod plan;
 mod row;
 mod source;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,6 +35,7 @@ pub use source::Source;
 
 use crate::dataset::{DAY, Dataset};
 use crate::error::FleetError;
+use crate::folders;
 use crate::labels::Labels;
 use crate::read;
 use crate::schema::{Column, DEVICE, FILE_SYSTEM, KERNEL, TRACES, TRANSACTIONS, VERSION};
@@ -244,13 +248,15 @@ impl<'a> TraceWriter<'a> {
         let files: Vec<String> = whole.iter().map(|(place, _)| place.clone()).collect();
         let place = format!("traces/{}.parquet", settled.id);
         let row = self.trace_row(&settled, &told, &files)?;
+        let _turn = turn::wait(&self.dataset.writing(), &settled.id)?;
         let mut before = read::files_of_trace(self.dataset, &settled.id)?;
-        let plans = plan::left(&self.dataset.writing(), &settled.id, &mut before)?;
-        let _plan = plan::begin(&self.dataset.writing(), &settled.id, &files)?;
+        let mut plans = plan::left(&self.dataset.writing(), &settled.id, &mut before)?;
+        let all = files.iter().chain(&before);
+        plans.push(plan::begin(&self.dataset.writing(), &settled.id, all)?);
         for (place, whole) in whole {
-            whole.put(&self.dataset.dir, &place)?;
+            whole.put(self.dataset, &place)?;
         }
-        let is_replaced = row.put(&self.dataset.dir, &place)?;
+        let is_replaced = row.put(self.dataset, &place)?;
         for left in before.iter().filter(|file| !files.contains(file)) {
             self.remove(left, &settled.id)?;
         }
@@ -337,15 +343,18 @@ impl<'a> TraceWriter<'a> {
             Err(error) => return Err(FleetError::io(path, "removing")(error)),
         }
         // Empty folders would stand for partitions without rows.
-        for folder in path.ancestors().skip(1).take_while(|folder| {
-            folder.starts_with(self.dataset.transactions())
-                && *folder != self.dataset.transactions()
-        }) {
-            if fs::remove_dir(folder).is_err() {
-                break;
+        let transactions = self.dataset.transactions();
+        let mut folders = path.ancestors().skip(1);
+        let left = folders.find(|folder| {
+            *folder == transactions || fs::remove_dir(folder).is_err() || {
+                self.dataset.folders.removed(folder);
+                false
             }
+        });
+        match left {
+            Some(folder) if folder.is_dir() => folders::sync(folder),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

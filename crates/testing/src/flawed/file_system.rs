@@ -19,7 +19,7 @@ use fuser::{
     ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
-use super::names::Names;
+use super::history::{Naming, Node, Step};
 use super::{Answer, Cache, Locks, State, Sync, lock};
 
 /// The kernel asks each time, so that it sees at once what a test does to the folder below.
@@ -31,7 +31,6 @@ const BLOCKS: u64 = 1 << 20;
 pub struct FileSystem {
     lower: PathBuf,
     state: Arc<State>,
-    names: Mutex<Names>,
     open: Mutex<Open>,
     flocks: Mutex<Flocks>,
 }
@@ -75,14 +74,13 @@ impl FileSystem {
         FileSystem {
             lower: lower.to_owned(),
             state,
-            names: Mutex::new(Names::new()),
             open: Mutex::default(),
             flocks: Mutex::default(),
         }
     }
 
     fn path(&self, inode: INodeNo) -> Result<PathBuf, Errno> {
-        lock(&self.names).path(inode).map(Path::to_owned).ok_or(Errno::ENOENT)
+        lock(&self.state.names).path(inode).map(Path::to_owned).ok_or(Errno::ENOENT)
     }
 
     fn below(&self, path: &Path) -> PathBuf {
@@ -122,7 +120,7 @@ impl FileSystem {
 
     fn entry(&self, path: &Path) -> Result<FileAttr, Errno> {
         let found = fs::symlink_metadata(self.below(path))?;
-        Ok(attributes(lock(&self.names).number(path), &found))
+        Ok(attributes(lock(&self.state.names).number(path), &found))
     }
 
     fn child(&self, parent: INodeNo, name: &OsStr) -> Result<PathBuf, Errno> {
@@ -133,6 +131,11 @@ impl FileSystem {
         if let Ok(path) = self.path(inode) {
             lock(&self.state.unsynced).insert(path);
         }
+    }
+
+    fn named(&self, parent: INodeNo, name: &OsStr, node: Option<Node>) {
+        let changes = vec![(name.to_owned(), node)];
+        self.state.note(|| Step::Name(Naming { folder: parent.0, changes }));
     }
 
     /// A direct request is refused.
@@ -157,7 +160,8 @@ impl FileSystem {
     ) -> Result<(), Errno> {
         let path = self.child(parent, name)?;
         remove(&self.below(&path))?;
-        lock(&self.names).removed(&path);
+        self.named(parent, name, None);
+        lock(&self.state.names).removed(&path);
         lock(&self.state.unsynced).remove(&path);
         Ok(())
     }
@@ -170,6 +174,7 @@ impl FileSystem {
                 None => OpenOptions::new().write(true).open(path.clone()?)?.set_len(bytes)?,
             }
             self.written(inode);
+            self.state.note(|| Step::Cut { node: inode.0, bytes });
         }
         if let Some(mode) = change.mode {
             fs::set_permissions(path.clone()?, Permissions::from_mode(mode & 0o7777))?;
@@ -289,7 +294,9 @@ impl Filesystem for FileSystem {
     ) {
         let made = self.child(parent, name).and_then(|path| {
             fs::DirBuilder::new().mode(mode & !umask).create(self.below(&path))?;
-            self.entry(&path)
+            let found = self.entry(&path)?;
+            self.named(parent, name, Some(Node::Folder(found.ino.0)));
+            Ok(found)
         });
         match made {
             Ok(found) => reply.entry(&TTL, &found, Generation(0)),
@@ -316,12 +323,29 @@ impl Filesystem for FileSystem {
         reply: ReplyEmpty,
     ) {
         let rename = || {
-            if !flags.is_empty() {
+            let (from, to) = (self.child(parent, name)?, self.child(new_parent, new_name)?);
+            if flags == RenameFlags::RENAME_NOREPLACE {
+                // Nobody else answers requests meanwhile.
+                if fs::symlink_metadata(self.below(&to)).is_ok() {
+                    return Err(Errno::EEXIST);
+                }
+            } else if !flags.is_empty() {
                 return Err(Errno::EINVAL);
             }
-            let (from, to) = (self.child(parent, name)?, self.child(new_parent, new_name)?);
+            let found = self.entry(&from)?;
             fs::rename(self.below(&from), self.below(&to))?;
-            lock(&self.names).renamed(&from, &to);
+            let node = match found.kind {
+                FileType::Directory => Node::Folder(found.ino.0),
+                _ => Node::File(found.ino.0),
+            };
+            if parent == new_parent {
+                let changes = vec![(name.to_owned(), None), (new_name.to_owned(), Some(node))];
+                self.state.note(|| Step::Name(Naming { folder: parent.0, changes }));
+            } else {
+                self.named(new_parent, new_name, Some(node));
+                self.named(parent, name, None);
+            }
+            lock(&self.state.names).renamed(&from, &to);
             let mut unsynced = lock(&self.state.unsynced);
             unsynced.remove(&to);
             if unsynced.remove(&from) {
@@ -338,11 +362,15 @@ impl Filesystem for FileSystem {
         let opened = self.path(inode).and_then(|path| {
             let writes = flags.0 & libc::O_ACCMODE != libc::O_RDONLY;
             let cuts = flags.0 & libc::O_TRUNC != 0;
-            Ok(OpenOptions::new()
+            let file = OpenOptions::new()
                 .read(true)
                 .write(writes)
                 .truncate(cuts)
-                .open(self.below(&path))?)
+                .open(self.below(&path))?;
+            if cuts {
+                self.state.note(|| Step::Cut { node: inode.0, bytes: 0 });
+            }
+            Ok(file)
         });
         match opened {
             Ok(file) => reply.opened(self.keep(file, inode, flags.0), self.open_flags()),
@@ -368,8 +396,15 @@ impl Filesystem for FileSystem {
             } else {
                 options.create(true);
             }
+            let is_new = fs::symlink_metadata(self.below(&path)).is_err();
             let file = options.open(self.below(&path))?;
-            Ok((file, self.entry(&path)?))
+            let found = self.entry(&path)?;
+            if is_new {
+                self.named(parent, name, Some(Node::File(found.ino.0)));
+            } else if flags & libc::O_TRUNC != 0 {
+                self.state.note(|| Step::Cut { node: found.ino.0, bytes: 0 });
+            }
+            Ok((file, found))
         });
         match created {
             Ok((file, found)) => {
@@ -427,6 +462,7 @@ impl Filesystem for FileSystem {
             self.check_direct(flags)?;
             self.file(handle)?.file.write_all_at(data, offset)?;
             self.written(inode);
+            self.state.note(|| Step::Write { node: inode.0, offset, bytes: data.to_owned() });
             Ok::<_, Errno>(data.len() as u32)
         };
         match write() {
@@ -440,12 +476,14 @@ impl Filesystem for FileSystem {
             if let Ok(path) = self.path(inode) {
                 lock(&self.state.unsynced).remove(&path);
             }
+            self.state.note(|| Step::SyncFile(inode.0));
         });
         answer(reply, result);
     }
 
-    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer(reply, self.sync());
+    fn fsyncdir(&self, _: &Request, inode: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        let result = self.sync();
+        answer(reply, result.inspect(|()| self.state.note(|| Step::SyncFolder(inode.0))));
     }
 
     fn release(
@@ -491,7 +529,7 @@ impl Filesystem for FileSystem {
         match list() {
             Ok((folder, found)) => {
                 for (at, (name, kind)) in found.iter().enumerate().skip(offset as usize) {
-                    let number = lock(&self.names).number(&folder.join(name));
+                    let number = lock(&self.state.names).number(&folder.join(name));
                     if reply.add(number, at as u64 + 1, *kind, name) {
                         break;
                     }

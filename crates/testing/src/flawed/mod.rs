@@ -14,9 +14,11 @@
 //! | [`Cache::NoMaps`] | the same; `MAP_SHARED` is `ENODEV` | uncached 9p, FUSE before Linux 6.6 |
 //!
 //! The file system knows which files have been written since their last sync
-//! ([`Flawed::unsynced`]). An acknowledged commit must not be among them.
+//! ([`Flawed::unsynced`]). An acknowledged commit must not be among them. It can also keep what it
+//! was asked to do, and tell what a loss of power may leave ([`History`]).
 
 mod file_system;
+mod history;
 mod names;
 
 use std::collections::BTreeSet;
@@ -30,6 +32,9 @@ use fuser::{BackgroundSession, Config, MountOption, spawn_mount};
 use tempfile::TempDir;
 
 use self::file_system::FileSystem;
+use self::history::Step;
+pub use self::history::{History, Loss};
+use self::names::Names;
 
 /// What a sync of a file or a directory does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +104,17 @@ struct State {
     sync: Mutex<Sync>,
     /// Paths below the root, written and not synced.
     unsynced: Mutex<BTreeSet<PathBuf>>,
+    names: Mutex<Names>,
+    /// Between its begin and its end.
+    history: Mutex<Option<History>>,
+}
+
+impl State {
+    fn note(&self, step: impl FnOnce() -> Step) {
+        if let Some(history) = &mut *lock(&self.history) {
+            history.steps.push(step());
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -121,8 +137,13 @@ impl Flawed {
     /// namespace of its own ([`crate::in_own_mounts`]).
     pub fn mount(subtype: &str, flaws: Flaws) -> io::Result<Flawed> {
         let (lower, at) = (tempfile::tempdir()?, tempfile::tempdir()?);
-        let state =
-            Arc::new(State { flaws, sync: Mutex::new(flaws.sync), unsynced: Mutex::default() });
+        let state = Arc::new(State {
+            flaws,
+            sync: Mutex::new(flaws.sync),
+            unsynced: Mutex::default(),
+            names: Mutex::new(Names::new()),
+            history: Mutex::default(),
+        });
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName("flawed".to_owned()),
@@ -153,5 +174,17 @@ impl Flawed {
     /// The files of this folder that have been written since the last sync that was kept.
     pub fn unsynced(&self) -> Vec<PathBuf> {
         lock(&self.state.unsynced).iter().cloned().collect()
+    }
+
+    /// What is there now counts as durable. Nobody else may use the place at this moment.
+    pub fn begin_history(&self) -> io::Result<()> {
+        let history = History::begin(self.lower(), &mut lock(&self.state.names))?;
+        *lock(&self.state.history) = Some(history);
+        Ok(())
+    }
+
+    /// None: it was not begun.
+    pub fn end_history(&self) -> Option<History> {
+        lock(&self.state.history).take()
     }
 }
