@@ -93,7 +93,7 @@ lint:
 	scripts/columns
 	python3 -m doctest scripts/markdown_links.py
 	scripts/links
-	cargo clippy --locked -p oneflush-vfs -p oneflush-blocklog -p oneflush-crashlab -- -D warnings
+	cargo clippy --locked $(BESIDE) -p oneflush-vfs -p oneflush-blocklog -p oneflush-crashlab -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked --workspace --features $(CHECKED) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps

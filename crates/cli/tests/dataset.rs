@@ -335,6 +335,30 @@ fn two_writers_that_label_one_trace_otherwise_leave_what_one_of_them_leaves() {
     }
 }
 
+/// Each moves its trace from day to day, and removes the folder of the day before if it is empty.
+#[test]
+fn a_folder_that_one_writer_removes_is_made_again_by_another() {
+    let sandbox = Sandbox::new();
+    let names = ["one.txt", "two.txt"];
+    // Its folder for temporary files is made once.
+    sandbox.oneflush();
+    std::thread::scope(|scope| {
+        for (n, name) in names.iter().enumerate() {
+            write(&sandbox, name, 50 + n as u64);
+            let sandbox = &sandbox;
+            scope.spawn(move || {
+                for round in 0..40 {
+                    let day = 10 + (round + n) % 2;
+                    let begin = format!("--begin 2026-11-{day}T10:00:00Z");
+                    identified(sandbox, &format!("{name} --dataset fleet --by region,day {begin}"));
+                }
+            });
+        }
+    });
+    let found = files(&sandbox.path().join("fleet"));
+    assert_eq!(found.len(), 1 + 2 * names.len(), "{:?}", found.keys());
+}
+
 #[test]
 fn a_writer_that_is_killed_leaves_only_whole_files() {
     let sandbox = Sandbox::new();

@@ -512,7 +512,8 @@ fn a_hundred_thousand_commits_keep_their_longest_in_a_timeline_of_bounded_length
     assert_eq!(list("max_ns").into_iter().max(), mode["median"]["latency_ns"]["max"].as_u64());
 }
 
-/// Every workload runs each strategy that the VFS knows, and checks its contents.
+/// Every workload runs each strategy that the VFS knows, and checks its contents. Threads or
+/// processes: that follows from the seed.
 #[test]
 fn every_strategy_runs_every_workload() {
     let all = oneflush_vfs::StrategyKind::ALL.iter();
@@ -522,7 +523,7 @@ fn every_strategy_runs_every_workload() {
         .collect();
     let in_wal = in_wal.join(",");
     let modes = format!("{in_wal},persist:maw+atomic=log");
-    for arguments in [
+    for (n, arguments) in [
         &["-t", "1,8", "-n", "200"][..],
         &["-t", "4", "-n", "80", "--workload", "mixed"],
         &["-t", "2", "-n", "80", "--workload", "indexed"],
@@ -534,32 +535,29 @@ fn every_strategy_runs_every_workload() {
         &["-t", "3", "--hold", "0.3", "--workload", "long-reader"],
         &["-t", "2", "-n", "40", "--mobibench", "-T", "2"],
         &["-n", "40", "--workload", "attached=3"],
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
         // A reader that keeps its snapshot keeps out every writer of a rollback mode.
         let is_for_wal = ["long-reader", "point-in-wal", "--beside-writer"]
             .iter()
             .any(|of| arguments.contains(of));
         let modes = if is_for_wal { &in_wal } else { &modes };
-        for workers in ["threads", "processes"] {
-            let report = report(
-                &[arguments, &["--modes", modes, "--as", workers, "--rounds", "1"]].concat(),
-            );
-            for mode in report["modes"].as_array().unwrap() {
-                let count = mode["median"]["transactions"].as_u64().unwrap();
-                assert!(count > 0, "{arguments:?}, {workers}, {}", mode["mode"]);
-                // Its WAL is a file of another name, which is there until the last close.
-                if mode["mode"] == "wal:waldio" && !arguments.contains(&"reopen") {
-                    let bytes = mode["median"]["wal_bytes_at_end"].as_u64().unwrap();
-                    assert!(bytes >= 4096, "{arguments:?}, {workers}, {bytes}");
-                }
-                if let Some(at) = arguments.iter().position(|argument| *argument == "-n") {
-                    assert_eq!(
-                        count.to_string(),
-                        arguments[at + 1],
-                        "{arguments:?}, {workers}, {}",
-                        mode["mode"]
-                    );
-                }
+        let workers = ["threads", "processes"][(oneflush_testing::seed() as usize + n) % 2];
+        let report =
+            report(&[arguments, &["--modes", modes, "--as", workers, "--rounds", "1"]].concat());
+        for mode in report["modes"].as_array().unwrap() {
+            let count = mode["median"]["transactions"].as_u64().unwrap();
+            assert!(count > 0, "{arguments:?}, {workers}, {}", mode["mode"]);
+            // Its WAL is a file of another name, which is there until the last close.
+            if mode["mode"] == "wal:waldio" && !arguments.contains(&"reopen") {
+                let bytes = mode["median"]["wal_bytes_at_end"].as_u64().unwrap();
+                assert!(bytes >= 4096, "{arguments:?}, {workers}, {bytes}");
+            }
+            if let Some(at) = arguments.iter().position(|argument| *argument == "-n") {
+                let asked = arguments[at + 1];
+                assert_eq!(count.to_string(), asked, "{arguments:?}, {workers}, {}", mode["mode"]);
             }
         }
     }

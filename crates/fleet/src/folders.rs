@@ -6,9 +6,13 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::FleetError;
+
+/// Of making a folder, or a file in it, that other writers remove meanwhile while it is empty.
+pub(crate) const TRIES: u32 = 100;
 
 #[derive(Debug, Default)]
 pub(crate) struct Folders(RefCell<HashSet<PathBuf>>);
@@ -16,8 +20,23 @@ pub(crate) struct Folders(RefCell<HashSet<PathBuf>>);
 impl Folders {
     /// Makes a folder below `top`, which is there, and those between.
     pub(crate) fn make(&self, top: &Path, folder: &Path) -> Result<(), FleetError> {
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            match self.try_make(top, folder) {
+                Err(FleetError::Io { source, .. })
+                    if source.kind() == ErrorKind::NotFound && tries > 0 => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn try_make(&self, top: &Path, folder: &Path) -> Result<(), FleetError> {
+        let names = || folder.ancestors().take_while(|name| *name != top);
+        // One that somebody has removed gets a new name.
+        names().filter(|name| !name.is_dir()).for_each(|gone| self.removed(gone));
         fs::create_dir_all(folder).map_err(FleetError::io(folder, "making"))?;
-        for name in folder.ancestors().take_while(|name| *name != top) {
+        for name in names() {
             if !self.0.borrow().contains(name) {
                 sync(name.parent().unwrap_or(top))?;
                 self.0.borrow_mut().insert(name.to_owned());

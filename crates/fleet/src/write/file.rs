@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use tempfile::NamedTempFile;
 
 use crate::dataset::{self, Dataset};
 use crate::error::FleetError;
-use crate::folders;
+use crate::folders::{self, TRIES};
 use crate::schema::{self, Column, Kind};
 
 /// Of a group. A row has less than 250 bytes before it is compressed, so a group has less than
@@ -129,13 +130,25 @@ impl Whole {
     pub(super) fn put(self, dataset: &Dataset, place: &str) -> Result<bool, FleetError> {
         let place = dataset.dir.join(place);
         let folder = place.parent().unwrap_or(&dataset.dir);
-        dataset.folders.make(&dataset.dir, folder)?;
-        let is_replaced = place.exists();
-        self.0
-            .persist(&place)
-            .map_err(|error| FleetError::io(&place, "renaming a new file to it")(error.error))?;
-        folders::sync(folder)?;
-        Ok(is_replaced)
+        let (mut file, mut tries) = (self.0, TRIES);
+        loop {
+            dataset.folders.make(&dataset.dir, folder)?;
+            let is_replaced = place.exists();
+            tries -= 1;
+            match file.persist(&place) {
+                Ok(_) => {
+                    folders::sync(folder)?;
+                    return Ok(is_replaced);
+                }
+                // Another writer has removed the folder, which was empty.
+                Err(error) if error.error.kind() == ErrorKind::NotFound && tries > 0 => {
+                    file = error.file;
+                }
+                Err(error) => {
+                    return Err(FleetError::io(&place, "renaming a new file to it")(error.error));
+                }
+            }
+        }
     }
 }
 

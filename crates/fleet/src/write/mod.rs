@@ -344,17 +344,19 @@ impl<'a> TraceWriter<'a> {
         }
         // Empty folders would stand for partitions without rows.
         let transactions = self.dataset.transactions();
-        let mut folders = path.ancestors().skip(1);
-        let left = folders.find(|folder| {
-            *folder == transactions || fs::remove_dir(folder).is_err() || {
+        let is_below = |folder: &&Path| folder.starts_with(&transactions);
+        for folder in path.ancestors().skip(1).take_while(is_below) {
+            if folder != transactions && fs::remove_dir(folder).is_ok() {
                 self.dataset.folders.removed(folder);
-                false
+                continue;
             }
-        });
-        match left {
-            Some(folder) if folder.is_dir() => folders::sync(folder),
-            _ => Ok(()),
+            match folders::sync(folder) {
+                // Another writer has removed it, or it was only planned.
+                Err(FleetError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                synced => return synced,
+            }
         }
+        Ok(())
     }
 }
 
