@@ -50,10 +50,10 @@ rm "$2"
 oneflush=$5 recording=$6 seconds=$7
 shift 7
 "$@" &
-trap 'kill $!' EXIT
+trap 'kill $! 2>/dev/null' EXIT
 sleep 1
 "$oneflush" trace -o "$recording" --dir /srv/app --seconds "$seconds"
-kill -0 $!
+kill -0 $! 2>/dev/null || { echo "the program that is recorded ended too soon" >&2; exit 1; }
 """
 
 
@@ -127,7 +127,7 @@ def record(oneflush: Path, kind: Kind, seed: int, path: Path) -> None:
         words = command(oneflush, kind, seed, part, folder)
         done = subprocess.run(words, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
-        last = "\n".join(done.stderr.strip().splitlines()[-5:])
+        last = "\n".join(done.stderr.strip().splitlines()[-8:])
         raise RecordingError(f"{path.name}: `{words[0]} …` ended with {done.returncode}: {last}")
     part.rename(path)
 
