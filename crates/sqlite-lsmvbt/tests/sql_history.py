@@ -3,6 +3,7 @@
 import datetime
 import functools
 import json
+import os
 import sqlite3
 import time
 
@@ -10,7 +11,8 @@ from sql_base import connect, fails, is_lsmvbt, one, rows, sound
 
 
 def stats_and_retain(folder):
-    path = f'{folder}/a "quoted" \\ name'
+    # Behind links, as SQLite names it.
+    path = f'{os.path.realpath(folder)}/a "quoted" \\ name'
     db = connect(path.replace(" ", "%20"))
     answer = lambda pragma: json.loads(one(db, f"PRAGMA {pragma}"))
     db.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
