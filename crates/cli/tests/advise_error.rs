@@ -1,7 +1,8 @@
 //! How far off the estimates of `oneflush advise` are: workloads of `oneflush bench` are recorded
 //! with SQLite's own journals, advised, and then really measured with each strategy.
 //!
-//! A short one runs with the tests. `ONEFLUSH_ADVISE_TEST` asks for the others, as root:
+//! A short one runs with the tests of every second commit. `ONEFLUSH_ADVISE_TEST` asks for the
+//! others, as root:
 //!
 //! ```text
 //! ONEFLUSH_ADVISE_TEST=table cargo test --release -p oneflush --test advise_error -- --nocapture
@@ -218,6 +219,10 @@ fn estimates_for_plain_and_eager_are_near_what_is_measured() {
         Ok("table") => print_the_error_of_each_estimate(),
         Ok("fit") => print_numbers_that_fit(),
         Ok(other) => panic!("ONEFLUSH_ADVISE_TEST={other}: there are table and fit"),
+        // In turns with the figures of all papers at a device (`bench_papers`): both take minutes.
+        Err(_) if oneflush_testing::seed().is_multiple_of(2) => {
+            oneflush_testing::skip("runs in every second commit, with ONEFLUSH_TEST_SEED=3 always")
+        }
         Err(_) => short_workloads_are_estimated_well(),
     }
 }
