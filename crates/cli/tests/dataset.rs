@@ -3,8 +3,9 @@
 #[path = "common/commits.rs"]
 mod commits;
 mod common;
+#[path = "common/visible.rs"]
+mod visible;
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,6 +16,7 @@ use common::{Sandbox, assert_refused, skip_unless_root, stderr, stdout};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use serde_json::Value;
+use visible::files;
 
 fn identify(sandbox: &Sandbox, arguments: &str) -> Output {
     sandbox.oneflush().arg("identify").args(arguments.split(' ')).output().unwrap()
@@ -28,27 +30,6 @@ fn identified(sandbox: &Sandbox, arguments: &str) -> String {
 
 fn write(sandbox: &Sandbox, name: &str, count: u64) {
     fs::write(sandbox.path().join(name), Commits::new(count, 6).text()).unwrap();
-}
-
-/// All files that are not hidden, below the folder, with what is in them.
-fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![dir.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-            if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                continue;
-            }
-            match entry.path() {
-                path if path.is_dir() => folders.push(path),
-                path => {
-                    let name = path.strip_prefix(dir).unwrap().display().to_string();
-                    found.insert(name, fs::read(path).unwrap());
-                }
-            }
-        }
-    }
-    found
 }
 
 /// Of a writer that has not ended well. Locks stay.

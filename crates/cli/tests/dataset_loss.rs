@@ -6,36 +6,21 @@
 #[path = "common/commits.rs"]
 mod commits;
 mod common;
+#[path = "common/visible.rs"]
+mod visible;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use commits::Commits;
 use common::{Sandbox, may_mount, stderr};
 use oneflush_testing::flawed::{Flawed, Flaws, History};
 use oneflush_testing::{in_own_mounts, seed};
+use visible::files;
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
-
-/// Files without hidden ones, below the folder.
-fn visible(dir: &Path) -> Files {
-    let (mut found, mut folders) = (Files::new(), vec![dir.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-            match entry.path() {
-                _ if entry.file_name().as_encoded_bytes().starts_with(b".") => {}
-                path if path.is_dir() => folders.push(path),
-                path => {
-                    let bytes = fs::read(&path).unwrap();
-                    found.insert(path.strip_prefix(dir).unwrap().to_owned(), bytes);
-                }
-            }
-        }
-    }
-    found
-}
+type Files = BTreeMap<String, Vec<u8>>;
 
 fn identify(sandbox: &Sandbox, dataset: &Path, arguments: &str) {
     let mut command = sandbox.oneflush();
@@ -60,7 +45,7 @@ fn expected(sandbox: &Sandbox, commands: &[&str]) -> Vec<Files> {
     let dataset = plain.path().join("fleet");
     let done = |arguments: &&str| {
         identify(sandbox, &dataset, arguments);
-        visible(&dataset)
+        files(&dataset)
     };
     commands.iter().map(done).collect()
 }
@@ -87,10 +72,10 @@ fn assert_losses(test: &str, commands: &[&str]) {
         let dataset = left.path().join("fleet");
         let at = format!("after step {} of {commands:?}", loss.steps);
         if dataset.is_dir() {
-            let found = visible(&dataset);
+            let found = files(&dataset);
             for (path, bytes) in &found {
-                let is_whole = known.iter().any(|files| files.get(path) == Some(bytes));
-                assert!(is_whole, "{at}: {} is torn: {:?}", path.display(), loss.files.keys());
+                let is_whole = known.iter().any(|known| known.get(path) == Some(bytes));
+                assert!(is_whole, "{at}: {path} is torn: {:?}", loss.files.keys());
             }
             if loss.is_at_end {
                 assert_same(&found, last, &format!("{at}, which has ended well"));
@@ -99,7 +84,7 @@ fn assert_losses(test: &str, commands: &[&str]) {
             assert!(!loss.is_at_end, "{at}: the data set is gone");
         }
         identify(&sandbox, &dataset, commands.last().unwrap());
-        assert_same(&visible(&dataset), last, &format!("{at}, and the command again"));
+        assert_same(&files(&dataset), last, &format!("{at}, and the command again"));
     }
     eprintln!("{} states", losses.len());
 }

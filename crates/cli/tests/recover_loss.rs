@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use common::Sandbox;
-use common::crashed::{MAW, ROWS, WALDIO, side};
+use common::crashed::{MAW, ROWS, WALDIO, records, side};
 use rusqlite::{Connection, OpenFlags};
 
 /// A database in use, with what `more` does to it, copied with these files as the end of its
@@ -99,16 +99,6 @@ fn accept(sandbox: &Sandbox, database: &Path) -> String {
     assert!(!copied.with_file_name("recovered.db").exists());
     assert_eq!(fs::metadata(database).unwrap().permissions().mode() & 0o777, 0o640);
     said
-}
-
-/// The blocks in which the records of the newest epoch begin, in their order.
-fn records(log: &[u8]) -> Vec<usize> {
-    let number = |at: usize| u64::from_le_bytes(log[at..at + 8].try_into().unwrap());
-    let blocks = (4096..log.len()).step_by(4096).filter(|&at| log[at..at + 4] == *b"1FLR");
-    let epoch = blocks.clone().map(|at| number(at + 8)).max().unwrap();
-    let mut found: Vec<usize> = blocks.filter(|&at| number(at + 8) == epoch).collect();
-    found.sort_by_key(|&at| number(at + 16));
-    found
 }
 
 #[test]

@@ -87,3 +87,13 @@ impl Logged {
 pub fn crashed(database: &Path, suffixes: &[&str]) {
     crashed_after(database, suffixes, |_| {});
 }
+
+/// The blocks in which the records of the newest epoch begin, in their order.
+pub fn records(log: &[u8]) -> Vec<usize> {
+    let number = |at: usize| u64::from_le_bytes(log[at..at + 8].try_into().unwrap());
+    let blocks = (4096..log.len()).step_by(4096).filter(|&at| log[at..at + 4] == *b"1FLR");
+    let epoch = blocks.clone().map(|at| number(at + 8)).max().unwrap();
+    let mut found: Vec<usize> = blocks.filter(|&at| number(at + 8) == epoch).collect();
+    found.sort_by_key(|&at| number(at + 16));
+    found
+}
