@@ -1,8 +1,9 @@
 """Puts the files of a scratch data set into one that is elsewhere, by pyarrow.fs.
 
 The order is that of docs/dataset.md: a plan, a trace's transactions, its row in `traces`, and then
-what an earlier run has left in other folders. So a task that dies can be repeated. Each file comes under a hidden name and is moved to its
-place. An object store shows a file only when it is whole, so there it is put at once.
+what an earlier run has left in other folders. So a task that dies can be repeated. Each file comes
+under a hidden name and is moved to its place. An object store shows a file only when it is whole,
+so there it is put at once.
 """
 
 import os
@@ -32,11 +33,12 @@ def put(scratch: str, sources: dict[str, str], dataset: str) -> None:
     filesystem, root = open_place(dataset)
     if filesystem.get_file_info(f"{root}/{MARKER}").type == fs.FileType.NotFound:
         put_file(filesystem, os.path.join(scratch, MARKER), f"{root}/{MARKER}")
+    planned = filesystem.get_file_info(fs.FileSelector(f"{root}/{WRITING}", allow_not_found=True))
     for trace, source in sources.items():
         name = f"traces/{trace}.parquet"
         row = parquet.read_table(os.path.join(scratch, name))
         files = row["files"][0].as_py()
-        plans = plans_left(filesystem, root, trace)
+        plans = plans_left(filesystem, planned, trace)
         before = files_before(filesystem, root, trace).union(*plans.values())
         plan = f"{root}/{WRITING}/{trace}.{uuid.uuid4().hex}.plan"
         put_text(filesystem, scratch, "\n".join({*files, *before}), plan)
@@ -76,10 +78,11 @@ def files_before(filesystem: fs.FileSystem, root: str, trace: str) -> set[str]:
     return of_trace(files, trace)
 
 
-def plans_left(filesystem: fs.FileSystem, root: str, trace: str) -> dict[str, set[str]]:
+def plans_left(filesystem: fs.FileSystem, planned: list[fs.FileInfo],
+               trace: str) -> dict[str, set[str]]:
     """Plans of writers of the trace that have not ended well, each with its files."""
     plans = {}
-    for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{WRITING}", allow_not_found=True)):
+    for info in planned:
         if not (info.base_name.startswith(f"{trace}.") and info.base_name.endswith(".plan")):
             continue
         try:

@@ -3,14 +3,17 @@
 //! ```text
 //! begin     nothing is to be seen
 //! add …     rows into files under hidden names, one for each folder that they belong to
-//! finish    in the trace's turn: a plan says which files come and which go; files are synced and
-//!           renamed; then the trace's row; then files of an earlier run that are in other folders
-//!           are removed, and the plan
+//! finish    in the trace's turn, five steps:
+//!           a plan says which files come, and which go
+//!           the files with rows get their names
+//!           the trace's row gets its name
+//!           files of an earlier run, in other folders, are removed
+//!           the plan is removed
 //! ```
 //!
 //! A writer that is dropped, or whose disk is full, leaves what was there before. Between the steps
 //! of `finish` a reader may meet rows of both runs. A run that is repeated mends that, by the plan.
-//! Each step is durable before the next one begins, so the same holds after a loss of power.
+//! Each step is durable before the next one begins. So the same holds after a loss of power.
 
 mod file;
 mod plan;
