@@ -53,6 +53,14 @@ impl Asked<'_> {
             identifier = identifier.keep_accesses();
         }
         let (mut count, mut left_out) = (0, 0);
+        let mut take = |transaction: Transaction, observed, reader: &Reader, sink: &mut S| {
+            count += 1;
+            if self.wants(&transaction) {
+                return sink.transaction(transaction, observed, reader);
+            }
+            left_out += 1;
+            Ok(())
+        };
         let error = loop {
             match reader.next() {
                 Ok(Some(event)) => {
@@ -63,23 +71,13 @@ impl Asked<'_> {
                 Err(error) => break Some(error),
             }
             while let Some(transaction) = identifier.next_transaction() {
-                count += 1;
-                if self.wants(&transaction) {
-                    sink.transaction(transaction, identifier.observed(), reader)?;
-                } else {
-                    left_out += 1;
-                }
+                take(transaction, identifier.observed(), reader, sink)?;
             }
         };
         let shown = Shown::of(&identifier, self.layer);
         let (rest, summary) = identifier.finish(reader.names());
         for transaction in rest {
-            count += 1;
-            if self.wants(&transaction) {
-                sink.transaction(transaction, shown.observed, reader)?;
-            } else {
-                left_out += 1;
-            }
+            take(transaction, shown.observed, reader, sink)?;
         }
         Ok(End { shown, summary, count, left_out, error })
     }
