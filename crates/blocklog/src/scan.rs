@@ -72,18 +72,20 @@ impl<S: Storage> Log<S> {
         Err(read_otherwise(to).into())
     }
 
-    /// Writes the record `lsn` again, as it reads, if it is the last. This is for a record whose
-    /// append failed. Where reads come from a cache, the record may read as if it were there,
-    /// though the device lacks it. What is appended behind would then stand on a hole.
+    /// Writes the last record again, as it reads, if its number is `lsn` or a later one. This is
+    /// for a record whose append failed, or whose process died in it. Where reads come from a
+    /// cache, the record may read as if it were there, though the device lacks it. After a
+    /// failed flush a later one does not bring it there. What is appended behind would then
+    /// stand on a hole.
     ///
-    /// Only for a record that was never acknowledged: it can be torn while it is written.
+    /// Only for records that were never acknowledged: they can be torn while they are written.
     pub fn write_again(&self, lsn: Lsn) -> Result<(), Error> {
         let (mut from, mut end) = (0, 0);
         let last = self.walk(|_, head, _| {
             (from, end) = (end, head.position);
             Ok::<(), Error>(())
         })?;
-        let Some(last) = last.filter(|last| last.lsn == lsn) else { return Ok(()) };
+        let Some(last) = last.filter(|last| last.lsn >= lsn) else { return Ok(()) };
         let mut piece_bytes = AlignedBuffer::default();
         for (offset, piece) in self.layout().pieces(lane_of(last.epoch.0), from, end - from) {
             piece_bytes.reset((piece.end - piece.start) as usize);

@@ -446,6 +446,34 @@ fn a_link_that_may_be_there_after_a_failed_sync_keeps_the_log_that_it_names() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// A process dies between the write of its record and the flush. The next one reads the record, and
+/// its flush fails before it trusts what it has read. Those after it flush without an error. What
+/// they append must not stand on a record that only the page cache has.
+#[test]
+fn a_record_whose_process_died_is_durable_before_others_build_on_it() {
+    register().unwrap();
+    let commit =
+        |connection| json!({"commit": {"connection": connection, "amount": "small", "seed": 3}});
+    for setting in [
+        Setting::new("eager", Journal::Wal).with_uri("checkpoints=sqlite"),
+        Setting::new("waldio", Journal::Wal).with_uri("checkpoints=sqlite"),
+        maw(Journal::Delete, "atomic=log"),
+    ] {
+        // The process dies in the calls to the disk around the flush of its record. Another one has
+        // the database open, or nobody.
+        for (at, is_alone) in (3..6).flat_map(|at| [(at, false), (at, true)]) {
+            let killed =
+                json!({"killed": {"connection": 1, "amount": "small", "seed": 3, "at": at}});
+            let before = if is_alone { 1 } else { 2 };
+            let steps = [commit(before), killed, commit(2), commit(0), commit(2)];
+            let steps = serde_json::from_value(json!(steps)).unwrap();
+            let script = Script { steps, ..Script::draw_for(&setting, Workload::Processes, 1) };
+            let strikes = struck(Fault::Sync, 5..9, false, AfterError::Reopen);
+            assert_no_violation(&script, &setting, strikes);
+        }
+    }
+}
+
 /// The cells in which this fault strikes at these operations, once or from there on.
 fn struck(
     fault: Fault,

@@ -640,7 +640,7 @@ unsafe extern "C" fn x_shm_map(
             };
             let mut index = locked(&shared.index);
             if !handle.mapped.replace(true) {
-                index.mapped_by += 1;
+                index.mapped_by.push(handle.owner);
             }
             while index.regions.len() <= region as usize {
                 if extend == 0 {
@@ -742,10 +742,7 @@ impl Handle {
             let mut held = self.held.get();
             index.slots.unlock(self.owner, &mut held, 0..SLOTS);
             self.held.set(held);
-            index.mapped_by -= 1;
-            if index.mapped_by == 0 {
-                index.regions.clear();
-            }
+            index.unmap(self.owner);
         }
     }
 }

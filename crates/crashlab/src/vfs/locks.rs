@@ -94,7 +94,7 @@ pub const SLOTS: usize = 8;
 /// The slots of a WAL index.
 #[derive(Default)]
 pub struct SlotLocks {
-    shared: [u32; SLOTS],
+    shared: [Vec<Owner>; SLOTS],
     exclusive: [Option<Owner>; SLOTS],
 }
 
@@ -114,7 +114,7 @@ impl SlotLocks {
     ) -> Result<(), Busy> {
         for slot in slots.clone() {
             let others_write = self.exclusive[slot].is_some_and(|holder| holder != owner);
-            let others_read = self.shared[slot] > u32::from(held.shared[slot]);
+            let others_read = self.shared[slot].len() > usize::from(held.shared[slot]);
             if others_write || (exclusive && others_read) {
                 return Err(Busy);
             }
@@ -124,7 +124,7 @@ impl SlotLocks {
                 self.exclusive[slot] = Some(owner);
             } else if !held.shared[slot] {
                 held.shared[slot] = true;
-                self.shared[slot] += 1;
+                self.shared[slot].push(owner);
             }
         }
         Ok(())
@@ -136,8 +136,16 @@ impl SlotLocks {
                 self.exclusive[slot] = None;
             }
             if std::mem::take(&mut held.shared[slot]) {
-                self.shared[slot] -= 1;
+                self.shared[slot].retain(|&holder| holder != owner);
             }
+        }
+    }
+
+    /// Releases all locks of owners who have died.
+    pub fn release(&mut self, has_died: impl Fn(Owner) -> bool) {
+        for (shared, exclusive) in self.shared.iter_mut().zip(&mut self.exclusive) {
+            shared.retain(|&holder| !has_died(holder));
+            *exclusive = exclusive.filter(|&holder| !has_died(holder));
         }
     }
 }
@@ -176,5 +184,18 @@ mod tests {
         assert_eq!(locks.lock(2, &mut second, 4..5, false), Err(Busy));
         locks.unlock(1, &mut first, 3..5);
         locks.lock(2, &mut second, 3..5, true).unwrap();
+    }
+
+    #[test]
+    fn the_slots_of_those_who_have_died_are_free() {
+        let mut locks = SlotLocks::default();
+        let (mut dead, mut alive) = (SlotsHeld::default(), SlotsHeld::default());
+        locks.lock(1, &mut dead, 0..2, true).unwrap();
+        locks.lock(1, &mut dead, 3..4, false).unwrap();
+        locks.lock(2, &mut alive, 4..5, true).unwrap();
+        assert_eq!(locks.lock(2, &mut alive, 0..4, true), Err(Busy));
+        locks.release(|owner| owner == 1);
+        locks.lock(2, &mut alive, 0..4, true).unwrap();
+        assert_eq!(locks.lock(3, &mut SlotsHeld::default(), 4..5, false), Err(Busy));
     }
 }

@@ -84,9 +84,34 @@ impl Default for Shared {
 #[derive(Default)]
 pub struct Index {
     pub slots: SlotLocks,
-    pub mapped_by: u32,
+    pub mapped_by: Vec<Owner>,
     /// Regions never move: SQLite keeps their addresses.
-    pub regions: Vec<Box<[AtomicU64]>>,
+    pub regions: Vec<Region>,
+    /// What was emptied while threads of dead processes still have its addresses.
+    abandoned: Vec<Region>,
+}
+
+pub type Region = Box<[AtomicU64]>;
+
+impl Index {
+    pub fn unmap(&mut self, owner: Owner) {
+        self.unmap_all(|of| of == owner);
+    }
+
+    fn unmap_all(&mut self, has_it_no_more: impl Fn(Owner) -> bool) {
+        if self.mapped_by.is_empty() {
+            return;
+        }
+        self.mapped_by.retain(|&owner| !has_it_no_more(owner));
+        if self.mapped_by.is_empty() {
+            self.abandoned.append(&mut self.regions);
+        }
+    }
+
+    fn release(&mut self, has_died: impl Fn(Owner) -> bool) {
+        self.slots.release(&has_died);
+        self.unmap_all(has_died);
+    }
 }
 
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -259,6 +284,7 @@ impl Machine for Mounted {
         for shared in locked(&self.volume.shared).values() {
             let has_died = |of: Owner| of == owner(of >> u16::BITS, process as u16);
             locked(&shared.locks).release(has_died);
+            locked(&shared.index).release(has_died);
         }
         files.iter().for_each(|file| oneflush_vfs::process_died(&self.path(process, file)));
         answered.try_recv().ok()

@@ -11,7 +11,8 @@
 //!    holder of SQLite's write lock changes it ([`wal`]).
 //! 2. `Busy` is set before log or board is changed, and cleared when both agree again. A process
 //!    that takes the lock and finds `Busy` set knows that another died in between. It believes only
-//!    the log itself.
+//!    the log itself. The last record there may be in the page cache alone, and a flush before may
+//!    have failed. So that record is written again ([`Board::unsure`]).
 //! 3. `Logged` grows only after those frames are durable. So a reader without the lock may trust
 //!    it.
 //! 4. After a failed write or sync `Failed` stays set until no process has the database open.

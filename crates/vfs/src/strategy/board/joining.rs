@@ -71,7 +71,7 @@ impl Board {
             && self.uuid() == uuid
             && self.page_bytes() == page_bytes
             && self.failure().is_none()
-            && !self.is_unsure()
+            && !self.has_failed_append()
             && !self.is_guard_unsure()
     }
 
@@ -85,22 +85,27 @@ impl Board {
         self.set(Word::Identity, self.0.identity(image));
     }
 
-    /// Makes the board anew (invariant 5). Answers the record of this log that the last user left
-    /// unsure.
+    /// Makes the board anew (invariant 5). Answers where the records of this log begin that the
+    /// last user left unsure.
+    ///
+    /// The board says so at each moment. A process may die in this call, and the next one has to
+    /// know.
     pub fn begin(&self, uuid: Uuid, page_bytes: usize) -> Option<Lsn> {
         debug_assert!(!self.is_open(), "invariant 8: only who was alone makes the board anew");
-        let unsure =
-            Some(self.get(Word::Unsure)).filter(|&lsn| lsn != 0 && self.uuid() == uuid).map(Lsn);
-        let guard_unsure = self.is_guard_unsure();
-        self.0.words().iter().for_each(|word| word.store(0, SeqCst));
+        let unsure = self.unsure().filter(|_| self.uuid() == uuid);
+        self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
+        let stay = [Word::Unsure, Word::GuardUnsure, Word::UuidHigh, Word::UuidLow, Word::Layout];
+        for (at, word) in self.0.words().iter().enumerate() {
+            if !stay.iter().any(|&other| other as usize == at) {
+                word.store(0, SeqCst);
+            }
+        }
         let (high, low) = uuid.0.split_at(8);
         for (word, half) in [(Word::UuidHigh, high), (Word::UuidLow, low)] {
             self.set(word, half.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)));
         }
         self.set(Word::PageBytes, page_bytes as u64);
         self.set(Word::Layout, LAYOUT);
-        self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
-        self.set_guard_unsure(guard_unsure);
         unsure
     }
 
@@ -113,5 +118,44 @@ impl Board {
 
     pub fn page_bytes(&self) -> usize {
         self.get(Word::PageBytes) as usize
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::sync::Arc;
+
+    use oneflush_blocklog::{Epoch, Head};
+
+    use super::super::{Private, Shown};
+    use super::*;
+
+    #[test]
+    fn a_new_board_knows_what_a_dead_process_has_left_unsure() {
+        let board = Board::new(Arc::new(Private::default()));
+        let (uuid, other) = (Uuid([1; 16]), Uuid([2; 16]));
+        assert_eq!(board.begin(uuid, 4096), None);
+        let lsn = Lsn(5);
+        let head = Head { epoch: Epoch(1), position: 8192, lsn, previous: 7, lane_bytes: 1 << 16 };
+        board.set_busy(true);
+        board.show(&Shown {
+            head,
+            begun: true,
+            on_image: false,
+            records_in_epoch: 5,
+            pages: 1,
+            logged: 0,
+        });
+        board.set_busy(false);
+        assert_eq!(board.unsure(), None, "all records were acknowledged");
+        board.set_busy(true);
+        for _ in 0..2 {
+            assert_eq!(board.begin(uuid, 4096), Some(Lsn(6)), "also by who died in this very call");
+            assert!(!board.is_busy());
+        }
+        board.set_sure();
+        assert_eq!(board.begin(uuid, 4096), None);
+        board.fail(Code::IOERR_FSYNC, Some(Lsn(9)));
+        assert_eq!(board.begin(other, 4096), None, "that is another log");
     }
 }

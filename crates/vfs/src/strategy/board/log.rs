@@ -32,17 +32,19 @@ impl Board {
         self.set(Word::GuardUnsure, u64::from(unsure));
     }
 
-    /// The log may have a certain record or not.
-    pub fn is_unsure(&self) -> bool {
+    /// An append has failed, so the log may have its record or not.
+    pub(super) fn has_failed_append(&self) -> bool {
         self.get(Word::Unsure) != 0
     }
 
-    /// The record that the log may have or not.
+    /// Records from this one on are unsure: the log may have them or not, durably or not. An append
+    /// of them has failed, or a process died in it. None of them was acknowledged.
     pub fn unsure(&self) -> Option<Lsn> {
-        Some(self.get(Word::Unsure)).filter(|&lsn| lsn != 0).map(Lsn)
+        let failed = Some(self.get(Word::Unsure)).filter(|&lsn| lsn != 0).map(Lsn);
+        failed.or_else(|| (self.is_busy() && self.has_our_layout()).then(|| self.next_lsn()))
     }
 
-    /// The unsure record was written again.
+    /// The record whose append had failed was written again.
     pub fn set_sure(&self) {
         self.set(Word::Unsure, 0);
     }

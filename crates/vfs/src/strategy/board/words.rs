@@ -32,7 +32,8 @@ pub(super) enum Word {
     UuidLow,
     Busy,
     Failed,
-    /// The LSN of a record whose append failed. The log may have it or not.
+    /// 0, or the LSN of a record whose append failed: the log may have it or not. With `waldio`: a
+    /// frame.
     Unsure,
     /// Counts how often committed or logged frames may have got other contents.
     Generation,

@@ -104,7 +104,7 @@ impl EagerLog {
                 board.common().unlock(0..0);
                 return Ok(());
             }
-            board.begin(log.log.uuid(), log.page_bytes);
+            log.unsure = board.begin(log.log.uuid(), log.page_bytes);
             state.image = Stale::Rebuild;
         }
         // In a child of a fork SQLite has the WAL index of the image as it was before.

@@ -106,7 +106,7 @@ pub struct OpenLog {
     /// The board's generation when `pages` was brought up to date.
     generation: u64,
     pub versions: Pages,
-    /// The append of this record failed, so the log may have it or not.
+    /// Records from this one on are unsure, as [`Board::unsure`] says.
     pub unsure: Option<Lsn>,
     pub counts: LogCounts,
     writer: GroupWriter,
@@ -182,12 +182,8 @@ impl OpenLog {
     /// board). A new epoch begins behind the log's own end. It stands on the image, which has all
     /// commits. Where no frame is committed, it stands on the database file.
     pub fn repair(&mut self, board: &Board, image: Option<&dyn Below>) -> Result<(), Code> {
-        let head =
-            self.log.scan(|_, _, _| Ok::<(), LogError>(())).map_err(|error| code_of(&error))?;
-        self.head = match head {
-            Some(head) => head,
-            None => self.log.empty_head().map_err(|error| code_of(&error))?,
-        };
+        self.unsure = board.unsure();
+        self.head = self.settled_head().map_err(|error| code_of(&error))?;
         KillPoint::Repairing.reached();
         board.next_generation();
         board.forget_contained();
@@ -207,6 +203,16 @@ impl OpenLog {
         }
         self.show(board);
         Ok(())
+    }
+
+    /// The log's own end. What is unsure before it is written again.
+    fn settled_head(&mut self) -> Result<Head, LogError> {
+        if let Some(lsn) = self.unsure {
+            self.log.write_again(lsn)?;
+        }
+        let head = self.log.scan(|_, _, _| Ok::<(), LogError>(()))?;
+        self.unsure = None;
+        head.map_or_else(|| self.log.empty_head(), Ok)
     }
 
     /// Puts the log's new state on the board.

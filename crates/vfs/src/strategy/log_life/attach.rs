@@ -149,7 +149,7 @@ impl<L: KeptLog> LogLife<L> {
             // the board open.
             Err(_) => self.files.is_there(&self.log_path()).unwrap_or(true),
         };
-        if !is_used && !board.is_guard_unsure() && !board.is_unsure() {
+        if !is_used && !board.is_guard_unsure() && board.unsure().is_none() {
             let _ = self.files.delete(&board_path(&self.path), false);
         }
     }

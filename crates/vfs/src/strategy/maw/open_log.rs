@@ -96,7 +96,7 @@ pub struct OpenLog {
     known: FxHashSet<u32>,
     known_in: Place,
     records_in_epoch: u64,
-    /// The append of this record failed, so the log may have it or not.
+    /// Records from this one on are unsure, as [`Board::unsure`] says.
     pub unsure: Option<Lsn>,
     pub counts: LogCounts,
     writer: GroupWriter,

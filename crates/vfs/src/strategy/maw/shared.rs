@@ -323,25 +323,23 @@ impl MawLog {
     fn repair_locked(&self, state: &mut State, main: &dyn Below) -> Result<(), AttachError> {
         let State { open, board, replayed, .. } = state;
         let Some(log) = open else { return Err(AttachError::Below(Code::BUSY)) };
-        if !board.common().lock_unless(0, PATIENCE, &|| false)? {
-            return Err(AttachError::Below(Code::BUSY));
-        }
-        let repaired = if board.is_busy() {
+        under_lock(board, || {
+            if !board.is_busy() {
+                return Ok(());
+            }
             KillPoint::Repairing.reached();
             self.life.files.warn(&format!(
                 "oneflush: {}: a process died while it wrote to the log or the database \
                     [OF-224]",
                 self.life.path
             ));
-            self.replay(log, board, replayed, main).map(|()| {
-                log.show(board);
-                board.set_busy(false);
-            })
-        } else {
+            // Its last record may be in the page cache alone, and a flush may have failed.
+            log.unsure = board.unsure();
+            self.replay(log, board, replayed, main)?;
+            log.show(board);
+            board.set_busy(false);
             Ok(())
-        };
-        board.common().unlock(0..0);
-        repaired
+        })
     }
 
     /// A commit of this connection is in the log only ([`Outcome::InLogOnly`]). Brings it into the
@@ -381,12 +379,7 @@ impl MawLog {
             // Their pages must be durable in their own places before this epoch ends.
             self.let_others_leave(log, board, &[])?;
         }
-        if !board.common().lock_unless(0, PATIENCE, &|| false)? {
-            return Err(Error::Below(Code::BUSY));
-        }
-        let appended = self.append(log, board, main, batch);
-        board.common().unlock(0..0);
-        match appended? {
+        match under_lock(board, || self.append(log, board, main, batch))? {
             Outcome::Committed => KillPoint::Durable.reached(),
             other => return Ok(other),
         }
@@ -558,6 +551,19 @@ impl State {
             std::mem::replace(&mut self.board, no_board()).common().leave();
         }
     }
+}
+
+/// Runs `act` while no other process changes the log, or takes its last record for what it is.
+pub fn under_lock<T, E: From<Code>>(
+    board: &Board,
+    act: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    if !board.common().lock_unless(0, PATIENCE, &|| false)? {
+        return Err(Code::BUSY.into());
+    }
+    let done = act();
+    board.common().unlock(0..0);
+    done
 }
 
 /// An error if the log has failed, or if the file may have half a commit of the log.

@@ -41,7 +41,7 @@ use super::provider::Outcome;
 use super::record::Link;
 use super::replay::Replayed;
 use super::shared::{
-    MawLog, PATIENCE, State, grow_file, is_for_the_log, must_be_whole, sync_file, write_in_place,
+    MawLog, State, grow_file, is_for_the_log, must_be_whole, sync_file, under_lock, write_in_place,
 };
 use crate::config::Options;
 use crate::error::{Code, Error};
@@ -140,7 +140,7 @@ fn prepare_coordinator(part: &Part<'_>, state: &mut State, uuids: &[Uuid]) -> Re
     must_be_whole(board)?;
     log.follow(board);
     if board.linked_behind().is_some() {
-        part.log.leave(log, board, part.main)?;
+        under_lock(board, || part.log.leave(log, board, part.main))?;
         return Ok(false);
     }
     let ends_epoch = log.is_long(board) || !log.has_begun();
@@ -214,14 +214,17 @@ fn link(
     let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
     let link =
         Link { uuid: other.log.uuid(), behind: other.head.lsn, database: of.log.path().to_owned() };
-    board.set_busy(true);
-    if !mutant::is(Mutant::LinkForgotten) {
-        log.append_link(part.main, &link).inspect_err(|&code| board.fail(code, log.unsure))?;
-    }
-    log.forget();
-    log.show(board);
-    board.set_linked(Some(link.behind));
-    board.set_busy(false);
+    under_lock(board, || {
+        board.set_busy(true);
+        if !mutant::is(Mutant::LinkForgotten) {
+            log.append_link(part.main, &link).inspect_err(|&code| board.fail(code, log.unsure))?;
+        }
+        log.forget();
+        log.show(board);
+        board.set_linked(Some(link.behind));
+        board.set_busy(false);
+        Ok::<(), Error>(())
+    })?;
     KillPoint::Linked.reached();
     Ok(())
 }
@@ -306,17 +309,15 @@ fn append_record<'a>(
 ) -> Result<Outcome, Code> {
     let State { open, board, .. } = state;
     let Some(log) = open else { return Err(Code::BUSY) };
-    if !board.common().lock_unless(0, PATIENCE, &|| false)? {
-        return Err(Code::BUSY);
-    }
-    board.note_others(log.place().1);
-    let appended = log.append_together(own, others);
-    match appended {
-        Ok(_) => log.show(board),
-        Err(code) => board.fail(code, log.unsure),
-    }
-    board.common().unlock(0..0);
-    appended
+    under_lock(board, || {
+        board.note_others(log.place().1);
+        let appended = log.append_together(own, others);
+        match appended {
+            Ok(_) => log.show(board),
+            Err(code) => board.fail(code, log.unsure),
+        }
+        appended
+    })
 }
 
 fn grow(parts: &[Part<'_>]) -> Result<(), Error> {
@@ -360,17 +361,14 @@ impl MawLog {
         let mut state = self.state();
         let State { open, board, .. } = &mut *state;
         let Some(log) = open else { return Ok(()) };
-        if !board.common().lock_unless(0, PATIENCE, &|| false)? {
-            return Err(Error::Below(Code::BUSY));
-        }
-        log.follow(board);
-        let left = match (board.failure(), board.linked_behind()) {
-            (Some(code), _) => Err(code.into()),
-            (None, Some(_)) => self.leave(log, board, main),
-            (None, None) => Ok(()),
-        };
-        board.common().unlock(0..0);
-        left
+        under_lock(board, || {
+            log.follow(board);
+            match (board.failure(), board.linked_behind()) {
+                (Some(code), _) => Err(code.into()),
+                (None, Some(_)) => self.leave(log, board, main),
+                (None, None) => Ok(()),
+            }
+        })
     }
 
     /// Has all other databases leave whose commits this epoch has (invariant 3), but for those that
@@ -460,8 +458,8 @@ impl MawLog {
     }
 }
 
-/// Runs `act` under the lock of that log's board. A record whose append has failed is written again
-/// before, if it can be read. What one database takes from it must not be lost for the others.
+/// Runs `act` under the lock of that log's board. A record that is unsure is written again before,
+/// if it can be read. What one database takes from it must not be lost for the others.
 fn settled<R>(
     life: &LogLife<OpenLog>,
     uuid: Uuid,

@@ -1,6 +1,6 @@
 //! The end of a log: a transaction goes another way, or the last connection closes.
 
-use super::{MawLog, PATIENCE, State, must_be_whole};
+use super::{MawLog, PATIENCE, State, must_be_whole, under_lock};
 use crate::error::{Code, Error};
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::guard;
@@ -28,25 +28,20 @@ impl MawLog {
         must_be_whole(board)?;
         log.follow(board);
         self.let_others_leave(log, board, &[])?;
-        if !board.common().lock_unless(0, PATIENCE, &|| false)? {
-            return Err(Error::Below(Code::BUSY));
-        }
-        log.follow(board);
-        let ended = main.sync(SyncRequest::ALL).map_err(Error::from).and_then(|()| {
-            board.set_busy(true);
-            let taken = self.life.take_guard_away(board, log, main);
-            if taken.is_ok() {
-                board.set_linked(None);
-                log.show(board);
-            }
-            board.set_busy(false);
-            Ok(taken?)
-        });
-        if let Err(Error::Below(code)) = &ended {
-            board.fail(*code, log.unsure);
-        }
-        board.common().unlock(0..0);
-        ended?;
+        under_lock(board, || {
+            log.follow(board);
+            let ended = main.sync(SyncRequest::ALL).and_then(|()| {
+                board.set_busy(true);
+                let taken = self.life.take_guard_away(board, log, main);
+                if taken.is_ok() {
+                    board.set_linked(None);
+                    log.show(board);
+                }
+                board.set_busy(false);
+                taken
+            });
+            ended.inspect_err(|&code| board.fail(code, log.unsure))
+        })?;
         self.syncer.forget();
         state.detach();
         state.retired += 1;
