@@ -17,9 +17,8 @@
 
 use fastrand::Rng;
 
-use crate::changes::Amount;
 use crate::mix::mix2;
-use crate::script::{Script, Step};
+use crate::script::{Script, Step, killed};
 use crate::setting::{Journal, Setting, Synchronous};
 use crate::workload::Workload;
 
@@ -31,8 +30,6 @@ const ATOMIC: [&str; 4] = ["log", "log", "f2fs", "xfs"];
 const LOG_SIZES: [Option<&str>; 4] = [Some("1048576"), Some("1048576"), Some("1048576"), None];
 const PAGES: [u32; 10] = [512, 1024, 1024, 4096, 4096, 4096, 4096, 8192, 16_384, 65_536];
 const MADE_BY: [Option<u8>; 4] = [None, None, Some(0), Some(24)];
-/// A killed process dies before one of its first calls to the disk.
-const CALLS_MAX: u32 = 40;
 
 /// The setting with the options that the user has not given.
 pub fn drawn(setting: Setting, seed: u64) -> Setting {
@@ -87,7 +84,7 @@ pub fn varied(script: Script) -> Script {
     }
     Script {
         // As with the other strategies.
-        page_bytes: if workload.uri().is_empty() { page_bytes } else { page_bytes.max(1024) },
+        page_bytes: if workload.fills_a_log() { page_bytes.max(1024) } else { page_bytes },
         made_by_sqlite: made_by_sqlite.filter(|_| workload != Workload::Fresh),
         auto_vacuum: script.auto_vacuum || rng.u8(..4) == 0,
         is_exclusive: has_one_connection(workload) && rng.u8(..4) == 0,
@@ -96,11 +93,6 @@ pub fn varied(script: Script) -> Script {
         lives,
         ..script
     }
-}
-
-fn killed(rng: &mut Rng) -> Step {
-    let amount = if rng.u8(..4) == 0 { Amount::Large } else { Amount::Several };
-    Step::Killed { connection: rng.usize(..3), amount, seed: rng.u64(..), at: rng.u32(..CALLS_MAX) }
 }
 
 fn has_one_connection(workload: Workload) -> bool {

@@ -101,6 +101,9 @@ impl Shared<'_> {
     }
 
     fn run_matrix(&self, workload: Workload) {
+        if !self.plan.setting.stands_faults_in(workload) {
+            return;
+        }
         let quota = self.plan.fault_runs;
         let (mut done, mut history) = (0, 0);
         while done < quota && !self.drive.is_stopped() {

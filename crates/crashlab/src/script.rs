@@ -163,13 +163,13 @@ impl Script {
             Workload::Vacuum | Workload::Attach | Workload::Schema => 4,
             Workload::Growing | Workload::Full => 9,
             Workload::Huge => 3,
-            Workload::Crashed => 4,
+            Workload::Crashed | Workload::Deaths => 4,
             _ => 7,
         };
         let vacuum = workload == Workload::Vacuum;
         let page_bytes = [4096, 4096, 1024, 512][rng.usize(..4)];
         let frames = [0, 6, 16, 1000][rng.usize(..4)];
-        let fills_a_log = !workload.uri().is_empty();
+        let fills_a_log = workload.fills_a_log();
         Script {
             workload,
             seed,
@@ -260,6 +260,7 @@ fn step(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
         Workload::Cycles => cycle(amount, rng),
         Workload::Processes => processes(amount, rng),
         Workload::Crashed => crashed(amount, rng),
+        Workload::Deaths => deaths(amount, rng),
         Workload::Switched => switched(number, amount, rng),
     }
 }
@@ -330,6 +331,25 @@ fn crashed(amount: Amount, rng: &mut Rng) -> Vec<Step> {
         ],
         _ => processes(amount, rng),
     }
+}
+
+/// What three processes do, one of which dies.
+fn deaths(amount: Amount, rng: &mut Rng) -> Vec<Step> {
+    let before = commit(rng.usize(..3), amount, rng);
+    let after = match rng.u8(..4) {
+        0 => Step::Close { connection: rng.usize(..3) },
+        1 => checkpoint(rng.usize(..3), rng),
+        _ => commit(rng.usize(..3), amount, rng),
+    };
+    vec![before, killed(rng), after]
+}
+
+/// A killed process dies before one of its first calls to the disk.
+const CALLS_MAX: u32 = 40;
+
+pub fn killed(rng: &mut Rng) -> Step {
+    let amount = if rng.u8(..4) == 0 { Amount::Large } else { Amount::Several };
+    Step::Killed { connection: rng.usize(..3), amount, seed: rng.u64(..), at: rng.u32(..CALLS_MAX) }
 }
 
 /// Every second time it is the strategy of the run. So each of the others comes before and after

@@ -127,11 +127,21 @@ impl Setting {
         self.journal == Journal::Lsmvbt
     }
 
-    /// A database has another format with each of the others, so that nothing can be switched.
+    /// With the second B-tree a database has another format than with the others, so that nothing
+    /// can be switched. Its own workloads have the deaths.
     pub fn workloads(&self) -> Vec<Workload> {
         let mut all = Workload::ALL.to_vec();
-        all.retain(|workload| !self.is_lsmvbt() || *workload != Workload::Switched);
+        let is_for_other_formats =
+            |workload: &Workload| matches!(workload, Workload::Switched | Workload::Deaths);
+        all.retain(|workload| !self.is_lsmvbt() || !is_for_other_formats(workload));
         all
+    }
+
+    /// Operations may fail in this workload. After a failed sync, SQLite and strategy `plain` leave
+    /// to the last close what has to be written again. A process that dies does not close.
+    pub fn stands_faults_in(&self, workload: Workload) -> bool {
+        let is_plain = self.strategy == StrategyKind::Plain.name();
+        workload != Workload::Deaths || (self.is_ours() && !is_plain)
     }
 
     /// A reader keeps its snapshot, and nobody waits for it.

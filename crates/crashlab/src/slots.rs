@@ -88,11 +88,7 @@ pub fn varied(script: Script) -> Script {
     }
     Script {
         // As with the other strategies.
-        page_bytes: if script.workload.uri().is_empty() {
-            page_bytes
-        } else {
-            page_bytes.max(1024)
-        },
+        page_bytes: if script.workload.fills_a_log() { page_bytes.max(1024) } else { page_bytes },
         made_by_sqlite: made_by_sqlite.filter(|_| script.workload != Workload::Fresh),
         row_bytes_more: if fills_pages { page_bytes as usize } else { 0 },
         steps,

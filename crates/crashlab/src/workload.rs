@@ -43,10 +43,12 @@ pub enum Workload {
     /// Begins with the crash of an earlier run. Connections of three processes go on with what is
     /// left, and have recovered it themselves.
     Crashed,
+    /// Connections of three processes in turn. Some of the processes die in a commit.
+    Deaths,
 }
 
 impl Workload {
-    pub const ALL: [Workload; 20] = [
+    pub const ALL: [Workload; 21] = [
         Workload::Fresh,
         Workload::One,
         Workload::Writers,
@@ -67,6 +69,7 @@ impl Workload {
         Workload::ProcessWriters,
         Workload::Switched,
         Workload::Crashed,
+        Workload::Deaths,
     ];
 
     pub fn name(self) -> &'static str {
@@ -91,6 +94,7 @@ impl Workload {
             Workload::ProcessWriters => "process-writers",
             Workload::Switched => "switched",
             Workload::Crashed => "crashed",
+            Workload::Deaths => "deaths",
         }
     }
 
@@ -101,14 +105,24 @@ impl Workload {
         match self {
             Workload::Growing => "log_size=4194304&checkpoints=sqlite",
             Workload::Full | Workload::Huge => "log_size=1048576&checkpoints=sqlite",
+            // A thread in the background would outlive its process.
+            Workload::Deaths => "checkpoints=sqlite",
             _ => "",
         }
+    }
+
+    /// Its transactions are about as large as a log, or larger.
+    pub fn fills_a_log(self) -> bool {
+        matches!(self, Workload::Growing | Workload::Full | Workload::Huge)
     }
 
     /// The process that a connection belongs to.
     pub fn process_of(self, connection: usize) -> usize {
         match self {
-            Workload::Processes | Workload::ProcessWriters | Workload::Crashed => connection,
+            Workload::Processes
+            | Workload::ProcessWriters
+            | Workload::Crashed
+            | Workload::Deaths => connection,
             _ => 0,
         }
     }

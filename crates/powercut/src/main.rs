@@ -252,8 +252,8 @@ fn work(options: Work) -> Result<(), String> {
         Some(name) => named(Journal::ALL, Journal::name, name),
         None => Journal::of(&options.strategy),
     };
-    // A crash of an earlier life is what the cuts are.
-    let fit = |workload: &Workload| *workload != Workload::Crashed;
+    // A crash of an earlier life is what the cuts are. Deaths are not played here.
+    let fit = |workload: &Workload| !matches!(workload, Workload::Crashed | Workload::Deaths);
     let all: Vec<Workload> = Workload::ALL.into_iter().filter(fit).collect();
     let workloads = if options.workload.is_empty() { all } else { options.workload };
     let mut setting = Setting::new(&options.strategy, journal).with_uri(&options.uri);
