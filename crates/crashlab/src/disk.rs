@@ -151,6 +151,10 @@ impl Disk {
         self.powered = false;
     }
 
+    pub fn is_powered(&self) -> bool {
+        self.powered
+    }
+
     fn add(&mut self, name: &str) -> Ino {
         let ino = self.next;
         self.next += 1;

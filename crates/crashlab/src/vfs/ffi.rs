@@ -525,7 +525,13 @@ unsafe extern "C" fn x_file_size(file: *mut sqlite::sqlite3_file, size: *mut i64
             *size = match &handle.target {
                 Target::Temporary(content) => content.borrow().size(),
                 Target::Exchanged { file, .. } => file.borrow().content.size(),
-                Target::OnDisk { volume, ino, .. } => volume.disk().size(*ino),
+                Target::OnDisk { volume, ino, .. } => {
+                    let disk = volume.disk();
+                    if !disk.is_powered() {
+                        return sqlite::SQLITE_IOERR_FSTAT;
+                    }
+                    disk.size(*ino)
+                }
             } as i64;
             sqlite::SQLITE_OK
         })
