@@ -106,7 +106,7 @@ impl Workload {
             Workload::Growing => "log_size=4194304&checkpoints=sqlite",
             Workload::Full | Workload::Huge => "log_size=1048576&checkpoints=sqlite",
             // A thread in the background would outlive its process.
-            Workload::Deaths => "checkpoints=sqlite",
+            Workload::Deaths => "checkpoints=sqlite&group=0",
             _ => "",
         }
     }

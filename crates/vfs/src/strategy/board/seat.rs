@@ -18,6 +18,7 @@ pub struct Seat {
     has_lock: AtomicBool,
     is_alone: AtomicBool,
     uses: AtomicU32,
+    holds_frames: AtomicBool,
     is_dead: AtomicBool,
 }
 
@@ -29,6 +30,7 @@ impl Seat {
             has_lock: AtomicBool::new(false),
             is_alone: AtomicBool::new(false),
             uses: AtomicU32::new(0),
+            holds_frames: AtomicBool::new(false),
             is_dead: AtomicBool::new(false),
         }
     }
@@ -43,6 +45,7 @@ impl Seat {
             // As the process would have given it back.
             let _ = self.begin_use();
         }
+        self.show_frames();
         while self.uses.load(SeqCst) > 0 {
             self.leave();
         }
@@ -126,11 +129,16 @@ impl Common for Seat {
     }
 
     fn hold_frames(&self) -> Result<bool, Code> {
-        self.board.hold_frames()
+        self.is_alive()?;
+        let holds = self.board.hold_frames()?;
+        self.holds_frames.fetch_or(holds, SeqCst);
+        Ok(holds)
     }
 
     fn show_frames(&self) {
-        self.board.show_frames();
+        if self.holds_frames.swap(false, SeqCst) {
+            self.board.show_frames();
+        }
     }
 
     fn is_there(&self) -> bool {

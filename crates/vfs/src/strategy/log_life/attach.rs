@@ -149,7 +149,9 @@ impl<L: KeptLog> LogLife<L> {
             // the board open.
             Err(_) => self.files.is_there(&self.log_path()).unwrap_or(true),
         };
-        if !is_used && !board.is_guard_unsure() && board.unsure().is_none() {
+        let has_unsure_records =
+            board.unsure().is_some() && self.files.is_there(&self.log_path()).unwrap_or(true);
+        if !is_used && !board.is_guard_unsure() && !has_unsure_records {
             let _ = self.files.delete(&board_path(&self.path), false);
         }
     }
