@@ -121,6 +121,8 @@ pub trait Lower: Send + Sync {
     fn look(&self, node: &Self::Node) -> io::Result<Look>;
     /// When its names, attributes or contents were changed last: nanoseconds since 1970.
     fn changed_ns(&self, node: &Self::Node) -> io::Result<u64>;
+    /// When its contents were changed last, as far as nobody has set that: nanoseconds since 1970.
+    fn modified_ns(&self, node: &Self::Node) -> io::Result<u64>;
     /// The object with this identity, under whatever name.
     fn find(&self, identity: &Identity) -> io::Result<Found<Self::Node>>;
     /// The names in a directory, without `.` and `..`.

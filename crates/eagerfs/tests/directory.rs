@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use oneflush_eagerfs::directory::{Directory, Extended};
 use oneflush_eagerfs::entry::{Entry, Form, ObjectId, Op, Piece, Place, ROOT, Seq};
@@ -338,6 +339,24 @@ fn what_was_changed_without_the_mount_is_noticed() {
         let wanted = fold([known.clone(), Entry::End { seq: Seq(1), at_ns }]).unwrap();
         assert_eq!(changed_without(&lower, &wanted).unwrap(), expected);
     }
+    // btrfs finishes the change of a name at its mount, and sets the time of change.
+    let renamed = Op::Rename {
+        id: ObjectId(5),
+        from: Place::new(ROOT, b"before"),
+        to: Place::new(ROOT, b"a"),
+        replaced: None,
+    };
+    let renamed = Entry::Op { seq: Seq(1), op: renamed };
+    let end = Entry::End { seq: Seq(1), at_ns: changed_ns - seconds(60) };
+    let wanted = fold([known, renamed, end]).unwrap();
+    assert_eq!(
+        changed_without(&lower, &wanted).unwrap(),
+        Some("a".to_owned()),
+        "its bytes are new"
+    );
+    let file = fs::File::options().write(true).open(at.path().join("a")).unwrap();
+    file.set_modified(UNIX_EPOCH + Duration::from_nanos(changed_ns - seconds(70))).unwrap();
+    assert_eq!(changed_without(&lower, &wanted).unwrap(), None);
 }
 
 fn set_mode(path: &Path, mode: u32) {

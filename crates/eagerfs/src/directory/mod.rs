@@ -20,7 +20,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags, StatVfs, Statx, fstatvfs, open, syncfs};
+use rustix::fs::{Mode, OFlags, StatVfs, Statx, StatxTimestamp, fstatvfs, open, syncfs};
 
 pub use self::attributes::Extended;
 pub use self::mark::is_mark;
@@ -93,6 +93,12 @@ impl Directory {
     }
 }
 
+/// Since 1970.
+fn nanoseconds(time: &StatxTimestamp) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.into())
+}
+
 impl Lower for Directory {
     type Node = Node;
 
@@ -120,9 +126,11 @@ impl Lower for Directory {
     }
 
     fn changed_ns(&self, node: &Node) -> io::Result<u64> {
-        let changed = self.stat(node)?.stx_ctime;
-        let seconds = u64::try_from(changed.tv_sec).unwrap_or(0);
-        Ok(seconds.saturating_mul(1_000_000_000).saturating_add(changed.tv_nsec.into()))
+        Ok(nanoseconds(&self.stat(node)?.stx_ctime))
+    }
+
+    fn modified_ns(&self, node: &Node) -> io::Result<u64> {
+        Ok(nanoseconds(&self.stat(node)?.stx_mtime))
     }
 
     fn find(&self, identity: &Identity) -> io::Result<Found<Node>> {
