@@ -98,6 +98,15 @@ pub struct Look {
     pub names: u64,
 }
 
+/// When an object was changed last: nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changed {
+    /// Its names, attributes or contents.
+    pub any_ns: u64,
+    /// Its contents, as far as nobody has set that time.
+    pub contents_ns: u64,
+}
+
 /// An answer to [`Lower::find`].
 pub enum Found<N> {
     Here(N),
@@ -119,10 +128,7 @@ pub trait Lower: Send + Sync {
     fn lookup(&self, dir: &Self::Node, name: &[u8]) -> io::Result<Self::Node>;
     fn identity(&self, node: &Self::Node) -> io::Result<Identity>;
     fn look(&self, node: &Self::Node) -> io::Result<Look>;
-    /// When its names, attributes or contents were changed last: nanoseconds since 1970.
-    fn changed_ns(&self, node: &Self::Node) -> io::Result<u64>;
-    /// When its contents were changed last, as far as nobody has set that: nanoseconds since 1970.
-    fn modified_ns(&self, node: &Self::Node) -> io::Result<u64>;
+    fn changed(&self, node: &Self::Node) -> io::Result<Changed>;
     /// The object with this identity, under whatever name.
     fn find(&self, identity: &Identity) -> io::Result<Found<Self::Node>>;
     /// The names in a directory, without `.` and `..`.

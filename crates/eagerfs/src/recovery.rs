@@ -55,13 +55,15 @@ pub fn changed_without<L: Lower>(lower: &L, wanted: &Wanted) -> io::Result<Optio
     let last_ns = wanted.beat_ns.saturating_add(WITHOUT_WORD_NS);
     for (id, node) in replay::find(lower, wanted, None)? {
         let Some(object) = wanted.objects.get(&id) else { continue };
-        // A file system may finish a cut when it is mounted. Or it finishes the change of a name,
-        // and sets the time of change alone (btrfs, Linux 6.1 and 6.18).
-        let mut changed_ns = lower.changed_ns(&node)?;
-        if object.had != object.names {
-            changed_ns = changed_ns.min(lower.modified_ns(&node)?);
+        // A file system may finish a cut when it is mounted.
+        if object.contents.cut_to.is_some() {
+            continue;
         }
-        if object.contents.cut_to.is_none() && changed_ns > last_ns {
+        // It may also finish the change of a name, which sets no time of the contents (btrfs, Linux
+        // 6.1 and 6.18).
+        let changed = lower.changed(&node)?;
+        let has_new_name = object.had != object.names;
+        if changed.any_ns > last_ns && !(has_new_name && changed.contents_ns <= last_ns) {
             let name = object.names.first().map(|at| String::from_utf8_lossy(&at.name));
             return Ok(Some(name.map_or_else(String::new, |name| name.into_owned())));
         }

@@ -329,7 +329,7 @@ fn what_was_changed_without_the_mount_is_noticed() {
         at: vec![Place::new(ROOT, b"a")],
         others: 0,
     };
-    let changed_ns = lower.changed_ns(&node).unwrap();
+    let changed_ns = lower.changed(&node).unwrap().any_ns;
     let seconds = |seconds: u64| seconds * 1_000_000_000;
     for (at_ns, expected) in [
         (changed_ns - seconds(60), Some("a".to_owned())),

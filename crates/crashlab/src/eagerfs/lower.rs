@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use oneflush_eagerfs::lower::{Attribute, Found, Identity, Kind, Look, Lower, Made, Mark};
+use oneflush_eagerfs::lower::{Attribute, Changed, Found, Identity, Kind, Look, Lower, Made, Mark};
 
 use super::image::{Change, Image, Ino, Name, Node, ROOT_INO};
 use super::loss::Order;
@@ -137,12 +137,8 @@ impl Lower for Model {
         Ok(Look { kind: found.kind(), size_bytes: found.bytes.len() as u64, names })
     }
 
-    fn changed_ns(&self, _: &Ino) -> io::Result<u64> {
-        Ok(0)
-    }
-
-    fn modified_ns(&self, _: &Ino) -> io::Result<u64> {
-        Ok(0)
+    fn changed(&self, _: &Ino) -> io::Result<Changed> {
+        Ok(Changed::default())
     }
 
     fn find(&self, identity: &Identity) -> io::Result<Found<Ino>> {

@@ -26,7 +26,7 @@ pub use self::attributes::Extended;
 pub use self::mark::is_mark;
 pub use self::node::{Node, RealNode};
 use self::node::{Shared, check_name, open_name};
-use crate::lower::{Attribute, Found, Identity, Kind, Look, Lower, Made, Mark};
+use crate::lower::{Attribute, Changed, Found, Identity, Kind, Look, Lower, Made, Mark};
 
 #[derive(Debug)]
 pub struct Directory {
@@ -125,12 +125,10 @@ impl Lower for Directory {
         Ok(Look { kind: node.kind, size_bytes: stat.stx_size, names })
     }
 
-    fn changed_ns(&self, node: &Node) -> io::Result<u64> {
-        Ok(nanoseconds(&self.stat(node)?.stx_ctime))
-    }
-
-    fn modified_ns(&self, node: &Node) -> io::Result<u64> {
-        Ok(nanoseconds(&self.stat(node)?.stx_mtime))
+    fn changed(&self, node: &Node) -> io::Result<Changed> {
+        let stat = self.stat(node)?;
+        let (any_ns, contents_ns) = (nanoseconds(&stat.stx_ctime), nanoseconds(&stat.stx_mtime));
+        Ok(Changed { any_ns, contents_ns })
     }
 
     fn find(&self, identity: &Identity) -> io::Result<Found<Node>> {
