@@ -11,7 +11,7 @@ use std::time::Duration;
 use libsqlite3_sys as sqlite;
 
 use super::exchanged::Exchanged;
-use super::locks::{Busy, Level, SLOTS, SlotsHeld};
+use super::locks::{Busy, Level, SLOTS};
 use super::settings::keep_freed_memory;
 use super::volume::{Shared, Volume, full_path, locked, owner, process_of};
 use crate::content::Content;
@@ -94,8 +94,6 @@ struct Handle {
     sync_failures: Cell<SyncFailures>,
     delete_on_close: bool,
     persist_wal: Cell<bool>,
-    mapped: Cell<bool>,
-    held: Cell<SlotsHeld>,
     /// Writes between `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and the end of the batch.
     atomic: RefCell<Option<Writes>>,
 }
@@ -221,8 +219,6 @@ fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
         sync_failures: Cell::new(sync_failures),
         delete_on_close: flags & sqlite::SQLITE_OPEN_DELETEONCLOSE != 0,
         persist_wal: Cell::new(false),
-        mapped: Cell::new(false),
-        held: Cell::default(),
         atomic: RefCell::default(),
     })
 }
@@ -645,7 +641,7 @@ unsafe extern "C" fn x_shm_map(
                 return sqlite::SQLITE_IOERR_SHMMAP;
             };
             let mut index = locked(&shared.index);
-            if !handle.mapped.replace(true) {
+            if !index.mapped_by.contains(&handle.owner) {
                 index.mapped_by.push(handle.owner);
             }
             while index.regions.len() <= region as usize {
@@ -677,20 +673,14 @@ unsafe extern "C" fn x_shm_lock(
             if slots.end > SLOTS {
                 return sqlite::SQLITE_IOERR_SHMLOCK;
             }
-            let mut held = handle.held.get();
             let mut index = locked(&shared.index);
             let result = if flags & sqlite::SQLITE_SHM_UNLOCK != 0 {
-                index.slots.unlock(handle.owner, &mut held, slots);
+                index.slots.unlock(handle.owner, slots);
                 Ok(())
             } else {
-                index.slots.lock(
-                    handle.owner,
-                    &mut held,
-                    slots,
-                    flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0,
-                )
+                let exclusive = flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0;
+                index.slots.lock(handle.owner, slots, exclusive)
             };
-            handle.held.set(held);
             match result {
                 Ok(()) => sqlite::SQLITE_OK,
                 Err(Busy) => sqlite::SQLITE_BUSY,
@@ -742,13 +732,8 @@ impl Handle {
     /// The last file to unmap takes the WAL index with it. A real index is emptied by the first to
     /// open it.
     fn unmap(&self) {
-        let Target::OnDisk { shared, .. } = &self.target else { return };
-        if self.mapped.replace(false) {
-            let mut index = locked(&shared.index);
-            let mut held = self.held.get();
-            index.slots.unlock(self.owner, &mut held, 0..SLOTS);
-            self.held.set(held);
-            index.unmap(self.owner);
+        if let Target::OnDisk { shared, .. } = &self.target {
+            locked(&shared.index).release(|owner| owner == self.owner);
         }
     }
 }

@@ -98,23 +98,16 @@ pub struct SlotLocks {
     exclusive: [Option<Owner>; SLOTS],
 }
 
-/// The slots that one open file holds.
-#[derive(Clone, Copy, Default)]
-pub struct SlotsHeld {
-    shared: [bool; SLOTS],
-}
-
 impl SlotLocks {
     pub fn lock(
         &mut self,
         owner: Owner,
-        held: &mut SlotsHeld,
         slots: std::ops::Range<usize>,
         exclusive: bool,
     ) -> Result<(), Busy> {
         for slot in slots.clone() {
             let others_write = self.exclusive[slot].is_some_and(|holder| holder != owner);
-            let others_read = self.shared[slot].len() > usize::from(held.shared[slot]);
+            let others_read = self.shared[slot].iter().any(|&holder| holder != owner);
             if others_write || (exclusive && others_read) {
                 return Err(Busy);
             }
@@ -122,30 +115,27 @@ impl SlotLocks {
         for slot in slots {
             if exclusive {
                 self.exclusive[slot] = Some(owner);
-            } else if !held.shared[slot] {
-                held.shared[slot] = true;
+            } else if !self.shared[slot].contains(&owner) {
                 self.shared[slot].push(owner);
             }
         }
         Ok(())
     }
 
-    pub fn unlock(&mut self, owner: Owner, held: &mut SlotsHeld, slots: std::ops::Range<usize>) {
+    pub fn unlock(&mut self, owner: Owner, slots: std::ops::Range<usize>) {
         for slot in slots {
             if self.exclusive[slot] == Some(owner) {
                 self.exclusive[slot] = None;
             }
-            if std::mem::take(&mut held.shared[slot]) {
-                self.shared[slot].retain(|&holder| holder != owner);
-            }
+            self.shared[slot].retain(|&holder| holder != owner);
         }
     }
 
-    /// Releases all locks of owners who have died.
-    pub fn release(&mut self, has_died: impl Fn(Owner) -> bool) {
+    /// Releases all locks of owners who are gone.
+    pub fn release(&mut self, is_gone: impl Fn(Owner) -> bool) {
         for (shared, exclusive) in self.shared.iter_mut().zip(&mut self.exclusive) {
-            shared.retain(|&holder| !has_died(holder));
-            *exclusive = exclusive.filter(|&holder| !has_died(holder));
+            shared.retain(|&holder| !is_gone(holder));
+            *exclusive = exclusive.filter(|&holder| !is_gone(holder));
         }
     }
 }
@@ -175,27 +165,25 @@ mod tests {
     #[test]
     fn a_slot_has_many_readers_or_one_writer() {
         let mut locks = SlotLocks::default();
-        let (mut first, mut second) = (SlotsHeld::default(), SlotsHeld::default());
-        locks.lock(1, &mut first, 3..4, false).unwrap();
-        locks.lock(2, &mut second, 3..4, false).unwrap();
-        assert_eq!(locks.lock(1, &mut first, 3..5, true), Err(Busy));
-        locks.unlock(2, &mut second, 3..4);
-        locks.lock(1, &mut first, 3..5, true).unwrap();
-        assert_eq!(locks.lock(2, &mut second, 4..5, false), Err(Busy));
-        locks.unlock(1, &mut first, 3..5);
-        locks.lock(2, &mut second, 3..5, true).unwrap();
+        locks.lock(1, 3..4, false).unwrap();
+        locks.lock(2, 3..4, false).unwrap();
+        assert_eq!(locks.lock(1, 3..5, true), Err(Busy));
+        locks.unlock(2, 3..4);
+        locks.lock(1, 3..5, true).unwrap();
+        assert_eq!(locks.lock(2, 4..5, false), Err(Busy));
+        locks.unlock(1, 3..5);
+        locks.lock(2, 3..5, true).unwrap();
     }
 
     #[test]
     fn the_slots_of_those_who_have_died_are_free() {
         let mut locks = SlotLocks::default();
-        let (mut dead, mut alive) = (SlotsHeld::default(), SlotsHeld::default());
-        locks.lock(1, &mut dead, 0..2, true).unwrap();
-        locks.lock(1, &mut dead, 3..4, false).unwrap();
-        locks.lock(2, &mut alive, 4..5, true).unwrap();
-        assert_eq!(locks.lock(2, &mut alive, 0..4, true), Err(Busy));
+        locks.lock(1, 0..2, true).unwrap();
+        locks.lock(1, 3..4, false).unwrap();
+        locks.lock(2, 4..5, true).unwrap();
+        assert_eq!(locks.lock(2, 0..4, true), Err(Busy));
         locks.release(|owner| owner == 1);
-        locks.lock(2, &mut alive, 0..4, true).unwrap();
-        assert_eq!(locks.lock(3, &mut SlotsHeld::default(), 4..5, false), Err(Busy));
+        locks.lock(2, 0..4, true).unwrap();
+        assert_eq!(locks.lock(3, 4..5, false), Err(Busy));
     }
 }

@@ -84,6 +84,7 @@ impl Default for Shared {
 #[derive(Default)]
 pub struct Index {
     pub slots: SlotLocks,
+    /// By the files that have it open, each once.
     pub mapped_by: Vec<Owner>,
     /// Regions never move: SQLite keeps their addresses.
     pub regions: Vec<Region>,
@@ -94,23 +95,13 @@ pub struct Index {
 pub type Region = Box<[AtomicU64]>;
 
 impl Index {
-    pub fn unmap(&mut self, owner: Owner) {
-        self.unmap_all(|of| of == owner);
-    }
-
-    fn unmap_all(&mut self, has_it_no_more: impl Fn(Owner) -> bool) {
-        if self.mapped_by.is_empty() {
-            return;
-        }
-        self.mapped_by.retain(|&owner| !has_it_no_more(owner));
+    /// Owners who are gone hold no slot, and have the index mapped no more.
+    pub fn release(&mut self, is_gone: impl Fn(Owner) -> bool) {
+        self.slots.release(&is_gone);
+        self.mapped_by.retain(|&owner| !is_gone(owner));
         if self.mapped_by.is_empty() {
             self.abandoned.append(&mut self.regions);
         }
-    }
-
-    fn release(&mut self, has_died: impl Fn(Owner) -> bool) {
-        self.slots.release(&has_died);
-        self.unmap_all(has_died);
     }
 }
 
