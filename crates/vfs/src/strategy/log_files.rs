@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oneflush_blocklog::{Error as LogError, Storage, Uuid, is_full};
+use oneflush_blocklog::{Error as LogError, Log, Lsn, Storage, Uuid, is_full};
 
 use super::board::Common;
 use super::space::Room;
@@ -162,6 +162,15 @@ pub trait LogFiles: SideFiles {
     /// The room that the file system has for image and log of this database. `None`: it cannot be
     /// known.
     fn room(&self, database: &str) -> Option<Room>;
+}
+
+/// Writes the last record again if it is `unsure` (`Board::unsure`). After an error it still is.
+pub fn settle(log: &Log<LogFile>, unsure: &mut Option<Lsn>) -> Result<(), LogError> {
+    if let Some(first) = *unsure {
+        log.write_again(first)?;
+        *unsure = None;
+    }
+    Ok(())
 }
 
 /// The code that SQLite gets when the log fails.

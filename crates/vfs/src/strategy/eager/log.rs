@@ -47,7 +47,7 @@ use crate::kill_point::KillPoint;
 use crate::port::{Below, SyncRequest};
 use crate::strategy::board::{Board, Shown};
 use crate::strategy::guard;
-use crate::strategy::log_files::{LogFile, code_of};
+use crate::strategy::log_files::{LogFile, code_of, settle};
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{self, WalFile};
 
@@ -183,7 +183,7 @@ impl OpenLog {
     /// commits. Where no frame is committed, it stands on the database file.
     pub fn repair(&mut self, board: &Board, image: Option<&dyn Below>) -> Result<(), Code> {
         self.unsure = board.unsure();
-        self.head = self.settled_head().map_err(|error| code_of(&error))?;
+        self.head = self.own_end().map_err(|error| code_of(&error))?;
         KillPoint::Repairing.reached();
         board.next_generation();
         board.forget_contained();
@@ -205,13 +205,10 @@ impl OpenLog {
         Ok(())
     }
 
-    /// The log's own end. What is unsure before it is written again.
-    fn settled_head(&mut self) -> Result<Head, LogError> {
-        if let Some(lsn) = self.unsure {
-            self.log.write_again(lsn)?;
-        }
+    /// The log's own end. What is unsure is written again before.
+    fn own_end(&mut self) -> Result<Head, LogError> {
+        settle(&self.log, &mut self.unsure)?;
         let head = self.log.scan(|_, _, _| Ok::<(), LogError>(()))?;
-        self.unsure = None;
         head.map_or_else(|| self.log.empty_head(), Ok)
     }
 

@@ -19,8 +19,7 @@ use super::log::{OpenLog, Page};
 use super::rebuilt::RebuiltPages;
 use crate::error::Code;
 use crate::port::Below;
-use crate::strategy::log_files::LogFile;
-use crate::strategy::log_files::code_of;
+use crate::strategy::log_files::{LogFile, code_of, settle};
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{Chain, WalFile};
 
@@ -88,10 +87,7 @@ pub fn run(
     salt: [u32; 2],
     will_read: &dyn Fn(&[u32]),
 ) -> Result<Recovered, RecoverError> {
-    if let Some(lsn) = log.unsure {
-        log.log.write_again(lsn)?;
-        log.unsure = None;
-    }
+    settle(&log.log, &mut log.unsure)?;
     let image = WalFile { file: image, page_bytes: log.page_bytes };
     let pages = RebuiltPages::new(image, MEMORY_BYTES_MAX);
     let Some((head, built)) = build(&log.log, main, pages, will_read)? else {

@@ -17,7 +17,7 @@ use super::record::{Link, Record, own_group};
 use crate::error::Code;
 use crate::port::Below;
 use crate::strategy::guard;
-use crate::strategy::log_files::LogFile;
+use crate::strategy::log_files::{LogFile, settle};
 use crate::strategy::log_life::AttachError;
 use crate::strategy::{RecoverError, page_one_of_log};
 
@@ -44,10 +44,7 @@ pub fn run(
     main: &dyn Below,
     with_linked: WithLinked<'_>,
 ) -> Result<(Replayed, Option<Link>), AttachError> {
-    if let Some(lsn) = log.unsure {
-        log.log.write_again(lsn)?;
-        log.unsure = None;
-    }
+    settle(&log.log, &mut log.unsure)?;
     let (mut records, mut commits, mut link) = (0, false, None);
     // The whole log is checked before the file is written: damage may be behind valid records.
     let head = log.log.scan(|kind, _, payload| {
