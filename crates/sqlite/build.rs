@@ -69,7 +69,8 @@ fn build() -> Result<(), String> {
 
     let mut compiler = cc::Build::new();
     compiler.file(&file).warnings(false).flag_if_supported("-fno-strict-aliasing");
-    compiler.includes([&shim, &engine, &sqlite]).opt_level(2);
+    let is_debug = std::env::var("PROFILE").as_deref() == Ok("debug");
+    compiler.includes([&shim, &engine, &sqlite]).opt_level(if is_debug { 1 } else { 2 });
     for (name, value) in OPTIONS {
         compiler.define(name, value);
     }

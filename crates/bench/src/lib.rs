@@ -1,24 +1,17 @@
-//! `oneflush bench` and `oneflush try`: what a commit costs.
+//! `oneflush bench`: what runs found, compared and drawn; with the feature `laboratory`, beside papers
+//! and in guests.
 
-pub mod clock;
+#[cfg(feature = "laboratory")]
 pub mod commits;
-pub mod database;
-pub mod environment;
-pub mod floor;
+#[cfg(feature = "laboratory")]
 pub mod guest;
-pub mod handover;
-pub mod interrupt;
+#[cfg(feature = "laboratory")]
 pub mod kv;
-pub mod mode;
-pub mod observe;
+#[cfg(feature = "laboratory")]
 pub mod paper;
-pub mod place;
-pub mod probe;
 pub mod report;
-pub mod run;
+#[cfg(feature = "laboratory")]
 pub mod transactions;
-pub mod trial;
-pub mod workload;
 
 // The SQLite of the programs that stand on this has both B-trees.
 use oneflush_sqlite as _;

@@ -11,9 +11,9 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use oneflush_bench::interrupt;
-use oneflush_bench::observe::{Class, Counts, Observer, Source};
-use oneflush_bench::place::{FsKind, Place, PlaceError, enter_private_namespace};
+use oneflush_measure::interrupt;
+use oneflush_measure::observe::{Class, Counts, Observer, Source};
+use oneflush_measure::place::{FsKind, Place, PlaceError, enter_private_namespace};
 use oneflush_testing::Running;
 use oneflush_trace::kernel::find_or_mount_tracefs;
 use rusqlite::{Connection, OpenFlags};

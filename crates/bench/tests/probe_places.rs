@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use oneflush_bench::probe::probe;
+use oneflush_measure::probe::probe;
 use oneflush_testing::flawed::{Answer, Flawed, Flaws, Locks, Sync, why_not};
 use oneflush_testing::in_own_mounts;
 

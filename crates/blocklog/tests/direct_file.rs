@@ -8,10 +8,10 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
 use common::{UUID, scan};
-use oneflush_bench::place::{FsKind, Place, enter_private_namespace};
 use oneflush_blocklog::{
     AlignedBuffer, CHUNK_BYTES, DirectFile, DurableWrite, Error, Log, Storage, sync_directory,
 };
+use oneflush_measure::place::{FsKind, Place, enter_private_namespace};
 
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()

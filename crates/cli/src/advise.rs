@@ -146,7 +146,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             for mut input in input::open_all(&options.traces, NO_RESULTS)? {
                 let trace = reading.trace(&mut input);
                 damaged = damaged.or(trace.damage.clone());
-                let is_over = oneflush_bench::interrupt::requested();
+                let is_over = oneflush_measure::interrupt::requested();
                 traces.push(trace);
                 if is_over {
                     break;

@@ -1,7 +1,9 @@
 //! `oneflush bench`: options into a plan, what a run found into a report, and that into the form
 //! that was asked for.
 
+#[cfg_attr(not(feature = "laboratory"), path = "left_out/guest.rs")]
 pub mod guest;
+#[cfg_attr(not(feature = "laboratory"), path = "left_out/paper.rs")]
 mod paper;
 mod plan;
 
@@ -10,16 +12,16 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use oneflush_bench::guest::{GuestArch, GuestFs};
-use oneflush_bench::interrupt;
-use oneflush_bench::place::{FlashKind, FsKind, flash};
 use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
-use oneflush_bench::run::{self, FLOOR_WRITES, PlaceChoice, Plan};
-use oneflush_bench::workload::Workload;
+use oneflush_measure::interrupt;
+use oneflush_measure::place::{FlashKind, FsKind, flash};
+use oneflush_measure::run::{self, FLOOR_WRITES, PlaceChoice, Plan};
+use oneflush_measure::workload::Workload;
 
 use crate::progress::Terminal;
 use crate::{Failure, output, size};
+use guest::{GuestArch, GuestFs};
 use paper::Asked;
 
 /// Options that a paper's experiments leave no room for.
@@ -167,16 +169,10 @@ pub struct Options {
         help_heading = "Where"
     )]
     guest: Vec<GuestFs>,
-    /// With --guest: the processor of the guest; aarch64 needs `packages/cross aarch64-linux-gnu`
+    /// With --guest: the processor of the guest, x86_64 (default) or aarch64, which needs `packages/cross aarch64-linux-gnu`
     /// before
-    #[arg(
-        long,
-        value_name = "ARCH",
-        default_value = "x86_64",
-        conflicts_with = "paper",
-        help_heading = "Where"
-    )]
-    guest_arch: GuestArch,
+    #[arg(long, value_name = "ARCH", conflicts_with = "paper", help_heading = "Where")]
+    guest_arch: Option<GuestArch>,
 
     /// Modes to compare, separated by commas
     #[arg(long, value_name = "MODES", help_heading = "What")]
@@ -492,19 +488,18 @@ enum WorkerKind {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     Table,
+    /// A line a mode: commits/s, KB, the longest commit
+    Brief,
     /// The line with times and transactions a second that Mobibench prints
     Mobibench,
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     if matches!(options.device, Some(Device::List)) {
-        return output::print(&flash::describe());
+        return output::print(&flash::describe().map_err(Failure::usage)?);
     }
     if let Some(paper) = options.paper {
-        return match paper {
-            Asked::One(paper) => paper::main(paper, options),
-            Asked::All => paper::all(options),
-        };
+        return paper::main(paper, options);
     }
     let (report, plots) = match &options.from {
         Some(saved) => {
@@ -572,6 +567,7 @@ fn render(options: &Options, report: &Report) -> String {
         _ if options.csv => report.to_csv(),
         _ if options.markdown => report.to_markdown(),
         Format::Table => report.to_table(),
+        Format::Brief => report.to_brief(),
         Format::Mobibench => report.to_mobibench(),
     }
 }

@@ -12,7 +12,7 @@ mod to_engine;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 use oneflush_vfs::{InspectError, Survey, inspect, shown_name, survey};
 use serde_json::json;
 

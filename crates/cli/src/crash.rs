@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, builder::PossibleValuesParser};
 use indicatif::{ProgressBar, ProgressStyle};
-use oneflush_bench::interrupt;
 use oneflush_crashlab::{
     Case, Crash, Journal, LSMVBT, Plan, Progress, Report, SQLITE_ALONE, Sabotage, Setting,
     Synchronous, Watch, Workload, mvbt,
 };
+use oneflush_measure::interrupt;
 use oneflush_vfs::StrategyKind;
 use serde::Serialize;
 use serde_json::json;

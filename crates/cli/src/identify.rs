@@ -5,8 +5,11 @@
 //! trace of any length fits. A signal ends the input, not the program. What was found until then is
 //! told in full, and the exit code is 1.
 
+#[cfg_attr(not(feature = "laboratory"), path = "left_out/dataset.rs")]
 mod dataset;
+mod dataset_options;
 pub mod input;
+#[cfg_attr(not(feature = "laboratory"), path = "left_out/parquet.rs")]
 mod parquet;
 pub mod reading;
 mod record;
@@ -17,15 +20,14 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
-use oneflush_bench::interrupt;
-use oneflush_fleet::Known;
-use oneflush_trace::identify::{Layer, Observed, Transaction};
+use oneflush_measure::interrupt;
+use oneflush_trace::identify::{Layer, Observed, Scope, Transaction};
 use oneflush_trace::import::{ImportError, Reader};
 use oneflush_trace::model::{Event, Names};
 
 use crate::Failure;
 use crate::output::Output;
-use dataset::DatasetOptions;
+use dataset_options::DatasetOptions;
 use input::Input;
 use parquet::ParquetFile;
 use reading::{Asked, End, Sink};
@@ -81,7 +83,7 @@ pub struct Options {
 /// How the traces end up in the output.
 enum Form {
     Table,
-    Lines(fn(&str, &Transaction, Known, &Names) -> String),
+    Lines(fn(&str, &Transaction, Scope, &Names) -> String),
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
@@ -216,7 +218,7 @@ impl Sink for Seen<'_> {
         observed: Observed,
         reader: &Reader,
     ) -> Result<(), Stop> {
-        let known = Known { observed, has_times: reader.has_times() };
+        let known = Scope { observed, has_times: reader.has_times() };
         match self.form {
             Form::Table => self.table.add(&transaction),
             Form::Lines(line) => {
@@ -236,7 +238,7 @@ impl Seen<'_> {
         let notes = end.shown.notes(end.count, reader.skipped());
         match self.form {
             Form::Table => {
-                let known = Known { observed: end.shown.observed, has_times: reader.has_times() };
+                let known = Scope { observed: end.shown.observed, has_times: reader.has_times() };
                 let text = self.table.render(
                     &self.heading,
                     self.name,

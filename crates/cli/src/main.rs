@@ -11,6 +11,8 @@ mod crash;
 mod engine;
 mod identify;
 mod layout;
+#[cfg(not(feature = "laboratory"))]
+mod left_out;
 mod library;
 mod manual;
 mod mount;
@@ -98,16 +100,16 @@ enum Command {
     #[command(hide = true)]
     Man(manual::Options),
     /// One connection of `oneflush bench --as processes`
-    #[command(name = oneflush_bench::run::process::SUBCOMMAND, hide = true)]
+    #[command(name = oneflush_measure::run::process::SUBCOMMAND, hide = true)]
     Worker,
     /// What `oneflush bench --guest` runs in a guest
-    #[command(name = oneflush_bench::guest::SUBCOMMAND, hide = true)]
+    #[command(name = bench::guest::SUBCOMMAND, hide = true)]
     Guest(bench::guest::Inside),
     /// The emulated device of `oneflush bench --device`
     #[command(name = "__flash", hide = true)]
     Flash(bench::Flash),
     /// One busy loop of `oneflush bench --busy`
-    #[command(name = oneflush_bench::run::busy::SUBCOMMAND, hide = true)]
+    #[command(name = oneflush_measure::run::busy::SUBCOMMAND, hide = true)]
     Busy { parent: u32 },
 }
 
@@ -173,7 +175,7 @@ fn main() -> ExitCode {
         Command::Guest(options) => bench::guest::inside(&options),
         Command::Flash(options) => bench::serve_flash(&options),
         Command::Busy { parent } => {
-            oneflush_bench::run::busy::serve(parent);
+            oneflush_measure::run::busy::serve(parent);
             Ok(())
         }
     };

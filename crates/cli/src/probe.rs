@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use oneflush_bench::{interrupt, probe};
+use oneflush_measure::{interrupt, probe};
 use oneflush_mvbt::Database;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use oneflush_bench::run::Progress;
+use oneflush_measure::run::Progress;
 
 pub struct Terminal {
     bar: Option<ProgressBar>,

@@ -4,6 +4,7 @@
 //! A signal ends the input, not the program. What was read until then is told, and the exit code is
 //! 1.
 
+#[cfg_attr(not(feature = "laboratory"), path = "left_out/report.rs")]
 mod dataset;
 pub mod read;
 mod text;
@@ -12,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 use oneflush_trace::identify::Layer;
 use oneflush_trace::report::{Perfetto, Report, Trace, page};
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use oneflush_bench::handover;
+use oneflush_measure::handover;
 use oneflush_vfs::{OptionError, StrategyKind};
 
 use crate::Failure;

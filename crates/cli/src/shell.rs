@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Args, ValueEnum};
-use oneflush_bench::handover;
+use oneflush_measure::handover;
 use oneflush_vfs::StrategyKind;
 
 use crate::engine::Engine;

@@ -13,7 +13,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 use oneflush_trace::identify::Layer;
 use oneflush_trace::live::Session;
 

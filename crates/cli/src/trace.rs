@@ -14,7 +14,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 use oneflush_trace::record::{
     Counts, Labels, Limit, Parts, RecordError, Recorder, Target, Targets,
 };

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use oneflush_bench::interrupt;
-use oneflush_bench::trial::{self, Plan, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN};
+use oneflush_measure::interrupt;
+use oneflush_measure::trial::{self, Plan, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN};
 use oneflush_vfs::shown_name;
 
 use crate::engine::Engine;

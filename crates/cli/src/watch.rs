@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 use oneflush_vfs::shown_name;
 use rusqlite::InterruptHandle;
 

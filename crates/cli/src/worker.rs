@@ -1,6 +1,6 @@
 //! `oneflush __worker`: one connection of a run, as a process of its own.
 
-use oneflush_bench::run::process;
+use oneflush_measure::run::process;
 
 use crate::Failure;
 

@@ -33,4 +33,4 @@ pub use error::FleetError;
 pub use labels::{Labels, LabelsFile, time};
 pub use read::{Answer, Cluster, Compare, EXACT_BELOW, Filter, Group, Question, Watch, ask};
 pub use schema::{Column, Kind, TRACES, TRANSACTIONS, VERSION};
-pub use write::{Known, Moment, Source, Told, TraceWriter, Written};
+pub use write::{Moment, Source, Told, TraceWriter, Written};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use oneflush_bench::guest::GuestFs;
-use oneflush_bench::interrupt;
 use oneflush_crashlab::Content;
+use oneflush_measure::interrupt;
 use serde::Serialize;
 
 use crate::forced::Forced;

@@ -31,8 +31,8 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use oneflush_bench::guest::GuestFs;
-use oneflush_bench::{interrupt, place as scratch};
 use oneflush_crashlab::{Journal, Setting, Synchronous, Workload};
+use oneflush_measure::{interrupt, place as scratch};
 
 use layout::Layout;
 

@@ -14,8 +14,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use oneflush_bench::guest::GuestFs;
-use oneflush_bench::place::{LoopDevice, PlaceError};
 use oneflush_crashlab::Content;
+use oneflush_measure::place::{LoopDevice, PlaceError};
 use rustix::fs::{FallocateFlags, MemfdFlags, memfd_create};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 

@@ -88,7 +88,7 @@ fn last_line(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Operation, Workload};
+    use oneflush_measure::workload::{Operation, Workload};
 
     #[test]
     fn the_script_is_three_lines_and_has_the_runs_as_they_were() {

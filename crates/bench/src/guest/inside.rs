@@ -8,8 +8,8 @@ use std::path::Path;
 use super::{Found, GuestError, Spec};
 use crate::commits;
 use crate::report::Report;
-use crate::run::busy::Busy;
-use crate::run::{self, PlaceChoice, Plan, Progress, Rounds, Workers};
+use oneflush_measure::run::busy::Busy;
+use oneflush_measure::run::{self, PlaceChoice, Plan, Progress, Rounds, Workers};
 
 /// Databases are made in `place`, whose disk carries nothing else; `out` gets what was found.
 pub fn serve(place: &Path, out: &Path) -> Result<(), GuestError> {

@@ -24,10 +24,10 @@ pub use checkout::Checkout;
 pub use inside::serve;
 
 use crate::commits::{Commits, CommitsError};
-use crate::mode::Mode;
 use crate::report::{Report, SavedError};
-use crate::run::RunError;
-use crate::workload::Workload;
+use oneflush_measure::mode::Mode;
+use oneflush_measure::run::RunError;
+use oneflush_measure::workload::Workload;
 
 /// The name of the hidden subcommand.
 pub const SUBCOMMAND: &str = "__guest";
@@ -100,7 +100,7 @@ impl FromStr for GuestFs {
 }
 
 /// A run of the benchmark, as it goes into a guest. Its numbers mean what those of
-/// [`crate::run::Plan`] do.
+/// [`oneflush_measure::run::Plan`] do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Spec {
     pub modes: Vec<Mode>,

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::Engine;
-use crate::floor::FloorError;
-use crate::observe::ObserveError;
-use crate::place::PlaceError;
+use oneflush_measure::floor::FloorError;
+use oneflush_measure::observe::ObserveError;
+use oneflush_measure::place::PlaceError;
 
 /// What an engine says.
 pub type StoreError = Box<dyn std::error::Error + Send + Sync>;

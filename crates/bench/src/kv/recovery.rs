@@ -17,9 +17,9 @@ use rustix::fs::Advice;
 use super::slice::{Counting, sync};
 use super::work::{Step, Task, Until, Work};
 use super::{Change, Crashes, KvError, Store, StoreError};
-use crate::clock;
-use crate::interrupt;
-use crate::run::SliceResult;
+use oneflush_measure::clock;
+use oneflush_measure::interrupt;
+use oneflush_measure::run::SliceResult;
 
 /// A crash of each engine, and so many openings after it. The engines take turns, so that a noisy
 /// machine hits all alike. Latencies are those of openings; one result an engine.

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use super::work::{Step, Steps, Work};
 use super::{Engine, KvError, Store, StoreError};
-use crate::clock;
-use crate::interrupt;
-use crate::observe::{Class, Observer};
-use crate::run::SliceResult;
-use crate::run::latency::Latencies;
-use crate::run::timeline::Timeline;
+use oneflush_measure::clock;
+use oneflush_measure::interrupt;
+use oneflush_measure::observe::{Class, Observer};
+use oneflush_measure::run::SliceResult;
+use oneflush_measure::run::latency::Latencies;
+use oneflush_measure::run::timeline::Timeline;
 
 pub struct Slice<'a> {
     pub engine: &'a dyn Engine,

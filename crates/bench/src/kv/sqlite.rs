@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
 use super::{Change, Crashes, Engine, Store, StoreError, status};
-use crate::database;
-use crate::mode::Mode;
+use oneflush_measure::database;
+use oneflush_measure::mode::Mode;
 
 const NAME: &str = "store.db";
 const SCHEMA: &str = "CREATE TABLE rows(key INTEGER PRIMARY KEY, value BLOB)";

@@ -8,7 +8,7 @@ use oneflush_mvbt::Options;
 use super::Crashes;
 use super::mvbt::Mvbt;
 use super::sqlite::Sqlite;
-use crate::mode::{Mode, ModeError};
+use oneflush_measure::mode::{Mode, ModeError};
 
 pub enum Subject {
     Mvbt(Options),

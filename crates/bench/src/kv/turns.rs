@@ -7,8 +7,8 @@ use std::path::Path;
 use super::slice::{Counting, Measured, filled, sync};
 use super::work::{Steps, Work};
 use super::{Engine, KvError, Store};
-use crate::floor::{Floor, FloorFile};
-use crate::interrupt;
+use oneflush_measure::floor::{Floor, FloorFile};
+use oneflush_measure::interrupt;
 
 /// So many transactions are one turn, or overwrites of the floor.
 const TURN: u32 = 20;

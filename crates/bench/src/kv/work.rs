@@ -66,7 +66,7 @@ impl Work {
     pub fn fill(&self, store: &mut dyn Store) -> Result<(), StoreError> {
         let value = vec![7; self.value_bytes];
         let mut row = 0;
-        while row < self.rows && !crate::interrupt::requested() {
+        while row < self.rows && !oneflush_measure::interrupt::requested() {
             let end = (row + FILL_ROWS).min(self.rows);
             let changes: Vec<Change> =
                 (row..end).map(|row| Change::Put(self.keys.of(row))).collect();

@@ -9,11 +9,11 @@ use std::str::FromStr;
 use super::measure::{PaperError, PaperPlan};
 use super::measured::{MeasuredExperiment, MeasuredMode, Missing};
 use super::{Experiment, How};
-use crate::environment::Environment;
 use crate::guest::{Checkout, Found, GuestArch, GuestFs, Spec};
-use crate::mode::{Journal, Mode, ModeError};
-use crate::run::{FLOOR_WRITES, Progress};
-use crate::workload::Workload;
+use oneflush_measure::environment::Environment;
+use oneflush_measure::mode::{Journal, Mode, ModeError};
+use oneflush_measure::run::{FLOOR_WRITES, Progress};
+use oneflush_measure::workload::Workload;
 
 /// Where guests come from, and which.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::workload::{FileTrace, Replay};
+use oneflush_measure::workload::{FileTrace, Replay};
 
 #[derive(Clone, Debug)]
 pub struct Inputs {

@@ -5,7 +5,7 @@ mod claims;
 
 use super::short::{self, column, row};
 use super::{At, Experiment, Figure, How, On, Ours, Paper, Quantity, Row, Sheet, Work};
-use crate::workload::{Files, Operation};
+use oneflush_measure::workload::{Files, Operation};
 
 pub const IO: Paper = Paper {
     name: "io",

@@ -9,7 +9,7 @@ mod stated;
 use super::pattern::{PatternRow, PatternSheet};
 use super::short::{self, cell, column, compared, rate, row};
 use super::{Cell, Claim, Experiment, Figure, How, Paper, Row, Rule, Sheet, Work};
-use crate::workload::Operation;
+use oneflush_measure::workload::Operation;
 
 pub const MAW: Paper = Paper {
     name: "maw",

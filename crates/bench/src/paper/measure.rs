@@ -9,16 +9,18 @@ use super::measured::{Measured, MeasuredExperiment, MeasuredMode, Missing};
 use super::pattern::PatternSheet;
 use super::{Column, Experiment, How, On, Paper, Sheet, Work, stores};
 use crate::commits::{self, Commits, CommitsError};
-use crate::environment::Environment;
 use crate::guest::GuestError;
-use crate::interrupt;
 use crate::kv::{self, KvError};
-use crate::mode::{Mode, ModeError};
-use crate::place::{FlashKind, FsKind, PlaceError, Storage};
 use crate::report::{Figures, Report};
-use crate::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Progress, Rounds, RunError, Workers};
 use crate::transactions::{self, Transactions};
-use crate::workload::{Access, Mobibench, Reads, Workload};
+use oneflush_measure::environment::Environment;
+use oneflush_measure::interrupt;
+use oneflush_measure::mode::{Mode, ModeError};
+use oneflush_measure::place::{FlashKind, FsKind, PlaceError, Storage};
+use oneflush_measure::run::{
+    self, FLOOR_WRITES, PlaceChoice, Plan, Progress, Rounds, RunError, Workers,
+};
+use oneflush_measure::workload::{Access, Mobibench, Reads, Workload};
 
 pub struct PaperPlan {
     pub paper: &'static Paper,

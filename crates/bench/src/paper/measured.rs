@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use super::{At, Cell, Figure, Quantity};
 use crate::commits::Commits;
-use crate::environment::Environment;
 use crate::guest::GuestFs;
-use crate::observe::{Class, Source};
 use crate::report::{Figures, FloorFigures};
 use crate::transactions::{Spread, Transactions, Writes};
+use oneflush_measure::environment::Environment;
+use oneflush_measure::observe::{Class, Source};
 
 /// Operations that the figures of volume are told for, as in the papers.
 const THOUSAND: f64 = 1000.0;

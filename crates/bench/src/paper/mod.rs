@@ -42,7 +42,7 @@ pub use render::PaperReport;
 use pattern::PatternSheet;
 
 use crate::kv;
-use crate::workload::{Files, Operation};
+use oneflush_measure::workload::{Files, Operation};
 
 /// What is repeated of one paper.
 pub struct Paper {

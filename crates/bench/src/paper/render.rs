@@ -363,7 +363,7 @@ pub(super) mod tests {
     use super::*;
     use crate::paper::measured::tests::measured;
     use crate::paper::{PAPERS, Paper};
-    use crate::run::PlaceChoice;
+    use oneflush_measure::run::PlaceChoice;
 
     /// Every experiment with its modes, as fast as each other, and the controls half as fast.
     pub fn report(paper: &'static Paper) -> PaperReport {

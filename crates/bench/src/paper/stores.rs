@@ -5,15 +5,15 @@ use std::fmt::Display;
 use super::measure::{PaperError, PaperPlan, Whole};
 use super::measured::{MeasuredExperiment, MeasuredMode, Missing};
 use super::{Experiment, How};
-use crate::environment::{self, Environment};
-use crate::floor::{self, Floor};
 use crate::kv::{
     self, Crashes, Engine, KvError, Measured, Slice, Subject, SubjectError, Task, Work,
 };
-use crate::observe::Observer;
-use crate::place::Place;
 use crate::report::{Figures, FloorFigures, median};
-use crate::run::{FLOOR_WRITES, Progress};
+use oneflush_measure::environment::{self, Environment};
+use oneflush_measure::floor::{self, Floor};
+use oneflush_measure::observe::Observer;
+use oneflush_measure::place::Place;
+use oneflush_measure::run::{FLOOR_WRITES, Progress};
 
 /// For pages, of each store. Ours reads past the kernel's page cache, and SQLite through it.
 const MEMORY_BYTES: u64 = 256 << 20;

@@ -6,7 +6,7 @@ mod stated;
 
 use super::short::{self, cell, column, compared, rate, row};
 use super::{Claim, Column, Experiment, Figure, How, Ours, Paper, Row, Rule, Sheet, Work};
-use crate::workload::Operation;
+use oneflush_measure::workload::Operation;
 
 pub const WALDIO: Paper = Paper {
     name: "waldio",

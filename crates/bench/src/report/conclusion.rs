@@ -6,8 +6,8 @@
 use super::to_stock::{Kind, Measure, Pair, Verdict, is_stock, of_stock, stock_of};
 use super::words::Words;
 use super::{ModeReport, Report};
-use crate::mode::Journal;
-use crate::workload::Unit;
+use oneflush_measure::mode::Journal;
+use oneflush_measure::workload::Unit;
 
 pub fn conclusion(report: &Report) -> String {
     let measured: Vec<&ModeReport> =

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::figures::median;
 use super::to_stock::unmounted;
 use super::{Figures, ModeReport};
-use crate::mode::{Mode, Strategy};
+use oneflush_measure::mode::{Mode, Strategy};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToControl {

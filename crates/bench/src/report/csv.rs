@@ -1,8 +1,8 @@
 //! CSV for spreadsheets and data frames: one line a mode and round, the environment in every line.
 
 use super::{Figures, ModeReport, Report};
-use crate::observe::Class;
-use crate::run::Workers;
+use oneflush_measure::observe::Class;
+use oneflush_measure::run::Workers;
 
 const HEAD: &str = "mode,round,transactions,seconds,transactions_per_s,mean_ns,p50_ns,p95_ns,\
 p99_ns,p999_ns,max_ns,cpu_us_per_transaction,counted_at,\

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::observe::{Class, ClassCounts, Source, WriteShape};
-use crate::place::FlashCounts;
-use crate::run::SliceResult;
-use crate::run::companion::CompanionResult;
-use crate::run::latency::Latencies;
+use oneflush_measure::observe::{Class, ClassCounts, Source, WriteShape};
+use oneflush_measure::place::FlashCounts;
+use oneflush_measure::run::SliceResult;
+use oneflush_measure::run::companion::CompanionResult;
+use oneflush_measure::run::latency::Latencies;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {

@@ -2,6 +2,7 @@
 //!
 //! Every form carries the environment, because no figure means anything without it.
 
+mod brief;
 mod conclusion;
 mod control;
 mod csv;
@@ -23,22 +24,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use control::{Spread, ToControl};
+#[cfg(feature = "laboratory")]
 pub(crate) use figures::median;
 pub use figures::{CompanionFigures, Figures, FlashFigures, LatencyFigures, PhaseFigures};
+#[cfg(feature = "laboratory")]
 pub(crate) use format::significant;
 pub use guests::MEANING;
 pub use json::SavedError;
 use serde::{Deserialize, Serialize};
 
-use crate::environment::Environment;
-use crate::floor::Floor;
-use crate::mode::{Mode, Strategy};
-use crate::observe::Source;
-use crate::run::latency::{Buckets, Latencies};
-use crate::run::timeline::TimelineFigures;
-use crate::run::vfs::RawStats;
-use crate::run::{Kept, ModeResults, Plan, RunResults, Workers};
-use crate::workload::Unit;
+use oneflush_measure::environment::Environment;
+use oneflush_measure::floor::Floor;
+use oneflush_measure::mode::{Mode, Strategy};
+use oneflush_measure::observe::Source;
+use oneflush_measure::run::latency::{Buckets, Latencies};
+use oneflush_measure::run::timeline::TimelineFigures;
+use oneflush_measure::run::vfs::RawStats;
+use oneflush_measure::run::{Kept, ModeResults, Plan, RunResults, Workers};
+use oneflush_measure::workload::Unit;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
@@ -150,6 +153,11 @@ impl Report {
     /// For a terminal of 80 columns.
     pub fn to_table(&self) -> String {
         table::render(self)
+    }
+
+    /// A line a mode.
+    pub fn to_brief(&self) -> String {
+        brief::render(self)
     }
 
     pub fn to_markdown(&self) -> String {

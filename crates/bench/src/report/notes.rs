@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{ModeReport, Report};
-use crate::mode::Journal;
-use crate::observe::Source;
-use crate::run::Kept;
-use crate::workload::Unit;
+use oneflush_measure::mode::Journal;
+use oneflush_measure::observe::Source;
+use oneflush_measure::run::Kept;
+use oneflush_measure::workload::Unit;
 
 /// Of two frames each, as in the plain workload.
 const TRANSACTIONS_PER_CHECKPOINT: u64 = 500;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{Figures, FloorFigures, LatencyFigures, ModeReport, Report};
-use crate::environment::Environment;
-use crate::run::Workers;
-use crate::run::latency::Buckets;
-use crate::run::timeline::TimelineFigures;
-use crate::workload::Unit;
+use oneflush_measure::environment::Environment;
+use oneflush_measure::run::Workers;
+use oneflush_measure::run::latency::Buckets;
+use oneflush_measure::run::timeline::TimelineFigures;
+use oneflush_measure::workload::Unit;
 
 /// Most as long as the one in the middle.
 pub fn latency(p50: u64, max: u64) -> LatencyFigures {
@@ -63,6 +63,7 @@ pub fn report(modes: Vec<ModeReport>) -> Report {
     Report {
         environment: Environment {
             oneflush_version: "0.1.0".to_owned(),
+            profile: "release".to_owned(),
             date: "2026-11-26T10:33:54Z".to_owned(),
             kernel: "6.18.44-a-long-name x86_64".to_owned(),
             sqlite_version: "3.54.1".to_owned(),

@@ -2,8 +2,8 @@
 
 use super::format::{kilobytes, millis, option, significant};
 use super::{FlashFigures, ModeReport, Report, special};
-use crate::observe::{Class, Source};
-use crate::workload::Unit;
+use oneflush_measure::observe::{Class, Source};
+use oneflush_measure::workload::Unit;
 
 /// A line may be longer than 80 rather than have no room for a name.
 const NAME_COLUMNS_MIN: usize = 6;

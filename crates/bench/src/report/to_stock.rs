@@ -9,8 +9,8 @@
 //! is slower in all rounds, and what is slower by a tenth in the median whatever the rounds say.
 
 use super::{Figures, ModeReport, Report, Spread};
-use crate::mode::{Mode, Strategy};
-use crate::workload::Unit;
+use oneflush_measure::mode::{Mode, Strategy};
+use oneflush_measure::workload::Unit;
 
 /// A mode and what it is compared with.
 pub struct Pair<'a> {

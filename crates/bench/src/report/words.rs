@@ -3,8 +3,8 @@
 use super::Report;
 use super::format::{millis, significant};
 use super::to_stock::{Kind, Measure, Pair, Verdict, is_stock, of_stock};
-use crate::mode::{Journal, Mode};
-use crate::workload::Unit;
+use oneflush_measure::mode::{Journal, Mode};
+use oneflush_measure::workload::Unit;
 
 pub struct Words<'a>(pub &'a Report);
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 use oneflush_trace::import::{Format, ImportError, Reader};
 use oneflush_trace::record::{Labels, Options, RecordError, Recorder, Targets};
 

@@ -12,7 +12,7 @@ use super::page_bytes_of;
 use crate::identify::input::Input;
 use crate::identify::reading::{Asked, Sink};
 use crate::report::read;
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 
 pub struct Reading<'a> {
     /// A part of the name of the databases that are asked for.

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use oneflush_bench::guest::{self, Checkout, GuestArch, GuestFs, Spec};
+use oneflush_bench::guest::{self, Checkout, Spec};
+pub use oneflush_bench::guest::{GuestArch, GuestFs, SUBCOMMAND};
 use oneflush_bench::report::Report;
-use oneflush_bench::run::{Plan, Workers};
+use oneflush_measure::run::{Plan, Workers};
 
 use crate::{Failure, bench};
 
@@ -32,16 +33,16 @@ pub fn main(file_systems: &[GuestFs], options: &bench::Options) -> Result<Report
     }
     let program = std::env::current_exe().map_err(Failure::failed)?;
     let checkout = Checkout::find(&program).map_err(Failure::failed)?;
+    let arch = options.guest_arch.unwrap_or(GuestArch::X86_64);
     let spec = spec(plan, options.rounds.unwrap_or(ROUNDS));
     let mut reports = Vec::new();
     for (at, fs) in file_systems.iter().enumerate() {
         eprintln!("guest {} of {}: {fs}", at + 1, file_systems.len());
-        let found =
-            checkout.measure(options.guest_arch, *fs, &program, std::slice::from_ref(&spec));
+        let found = checkout.measure(arch, *fs, &program, std::slice::from_ref(&spec));
         let found = found.map_err(Failure::failed)?;
         reports.extend(found.into_iter().map(|found| (fs.to_string(), found.report)));
     }
-    let emulator = match options.guest_arch {
+    let emulator = match arch {
         GuestArch::X86_64 => emulator(),
         GuestArch::Aarch64 => format!("{}, aarch64", emulator()),
     };

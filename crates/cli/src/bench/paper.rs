@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use oneflush_bench::guest::{Checkout, GuestFs};
-use oneflush_bench::interrupt;
 use oneflush_bench::paper::{
     self, Failed, Guests, Inputs, PAPERS, Paper, PaperPlan, PaperReport, Papers,
 };
+use oneflush_measure::interrupt;
 
 use super::plan::place_of_size;
 use super::{Options, guest};
@@ -67,8 +67,15 @@ fn plan(paper: &'static Paper, options: &Options, rounds: u32) -> Result<PaperPl
     })
 }
 
+pub fn main(asked: Asked, options: &Options) -> Result<(), Failure> {
+    match asked {
+        Asked::One(paper) => one(paper, options),
+        Asked::All => all(options),
+    }
+}
+
 /// Each paper, and the page of all. What cannot be run is said there, and takes no other with it.
-pub fn all(options: &Options) -> Result<(), Failure> {
+fn all(options: &Options) -> Result<(), Failure> {
     if options.only.is_some() {
         return Err(Failure::usage("--only is a part of one paper; name that with --paper"));
     }
@@ -130,7 +137,7 @@ fn failed(failures: &[String]) -> Result<(), Failure> {
     Err(Failure::failed(format!("not all could be run:\n  {}", failures.join("\n  "))))
 }
 
-pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
+fn one(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
     let plan = plan(paper, options, ROUNDS)?;
     let is_empty = plan.sheets().next().is_none() && plan.patterns().next().is_none();
     if let (true, Some(only)) = (is_empty, &options.only) {

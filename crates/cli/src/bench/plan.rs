@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use oneflush_bench::mode::{Journal, Mode, Synchronous};
-use oneflush_bench::place::{FsKind, Storage};
-use oneflush_bench::run::busy::Busy;
-use oneflush_bench::run::{PlaceChoice, Plan, Rounds, Workers};
-use oneflush_bench::workload::{
+use oneflush_measure::mode::{Journal, Mode, Synchronous};
+use oneflush_measure::place::{FsKind, Storage};
+use oneflush_measure::run::busy::Busy;
+use oneflush_measure::run::{PlaceChoice, Plan, Rounds, Workers};
+use oneflush_measure::workload::{
     Access, FileTrace, Files, LongReader, Mobibench, Operation, Reads, Replay, Workload,
 };
 

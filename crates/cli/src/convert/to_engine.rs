@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 use oneflush_vfs::shown_name;
 use serde_json::json;
 

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use oneflush_bench::interrupt;
 use oneflush_crashlab::Sabotage;
 use oneflush_crashlab::eagerfs::{Report, campaign};
+use oneflush_measure::interrupt;
 use serde_json::json;
 
 use super::{EAGERFS, Options, refuse_those_of_sqlite};

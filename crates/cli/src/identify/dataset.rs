@@ -5,49 +5,24 @@
 //! set by then is whole, and the trace that was being read is left out.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
-use clap::Args;
-use oneflush_bench::interrupt;
 use oneflush_fleet::{
     Dataset, FleetError, Labels, LabelsFile, Moment, Source, Told, TraceWriter, Written, time,
 };
-use oneflush_trace::identify::{Layer, Observed, Transaction};
+use oneflush_measure::interrupt;
+use oneflush_trace::identify::{Layer, Observed, Scope, Transaction};
 use oneflush_trace::import::{self, Reader};
 use oneflush_trace::model::Event;
 
+use super::Options;
 use super::input::{self, Input};
 use super::reading::{Asked, End, Sink};
 use super::table::{Heading, plural, printable};
-use super::{Known, Options};
 use crate::Failure;
 use crate::output::Output;
 use crate::report::read::notes;
-
-#[derive(Args)]
-pub struct DatasetOptions {
-    /// Write the transactions as rows of this data set, a folder of Parquet files; rows of the same
-    /// trace are replaced, all others stay
-    #[arg(
-        long,
-        value_name = "DIR",
-        conflicts_with_all = ["json", "csv", "output", "parquet", "database"]
-    )]
-    pub dataset: Option<PathBuf>,
-    /// What divides a new data set into folders: labels, and the day (UTC) [default: device,day]
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "dataset")]
-    by: Option<Vec<String>>,
-    /// What the traces do not say themselves; can be given several times
-    #[arg(long, value_name = "NAME=VALUE,…", requires = "dataset")]
-    label: Vec<String>,
-    /// The same for each trace: CSV with the columns trace, begin (a time) and labels
-    #[arg(long, value_name = "FILE", requires = "dataset")]
-    labels: Option<PathBuf>,
-    /// UTC of the first event, where the trace does not say it: 2026-11-28T22:44:10Z
-    #[arg(long, value_name = "TIME", requires = "dataset", value_parser = time)]
-    begin: Option<SystemTime>,
-}
 
 /// What came of all traces.
 #[derive(Default)]
@@ -76,6 +51,8 @@ pub fn main(options: &Options, dir: &Path) -> Result<(), Failure> {
         ));
     }
     let wrong = |error: FleetError| Failure::usage(error.to_string());
+    let begin = own.begin.as_deref().map(time).transpose();
+    let begin = begin.map_err(|error| Failure::usage(format!("--begin: {error}")))?;
     let mut given = Labels::default();
     for text in &own.label {
         given.extend(&Labels::parse(text).map_err(wrong)?);
@@ -89,7 +66,7 @@ pub fn main(options: &Options, dir: &Path) -> Result<(), Failure> {
     let mut output = Output::stdout();
     let mut sum = Sum::default();
     for path in &traces {
-        let done = one(options.layer, &dataset, path, (&given, file.as_ref()), own.begin);
+        let done = one(options.layer, &dataset, path, (&given, file.as_ref()), begin);
         if interrupt::requested() && done.is_none() {
             return Err(Failure::failed(format!(
                 "{}: stopped by a signal; {} of {} are in {}",
@@ -229,7 +206,7 @@ impl Sink for Rows<'_> {
         reader: &Reader,
     ) -> Result<(), FleetError> {
         let moment = Moment {
-            known: Known { observed, has_times: reader.has_times() },
+            known: Scope { observed, has_times: reader.has_times() },
             names: reader.names(),
             facts: reader.facts(),
             first_ns: self.heading.span().0,

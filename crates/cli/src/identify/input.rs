@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 use oneflush_trace::identify::Layer;
 use oneflush_trace::import::{self, ImportError, Reader};
 use oneflush_trace::model::DeviceId;
@@ -96,10 +96,12 @@ pub fn layer(text: &str) -> Result<Layer, String> {
 }
 
 /// The last part of a path.
+#[cfg(feature = "laboratory")]
 pub fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
+#[cfg(feature = "laboratory")]
 pub fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == STANDARD_INPUT
 }

@@ -12,10 +12,9 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
-use oneflush_trace::identify::Transaction;
+use oneflush_trace::identify::{Scope, Transaction};
 use oneflush_trace::model::Names;
 
-use super::Known;
 use super::record::{self, COLUMNS, Cell, Kind};
 use crate::output::Output;
 
@@ -55,7 +54,7 @@ impl ParquetFile {
         &mut self,
         trace: &str,
         transaction: &Transaction,
-        known: Known,
+        known: Scope,
         names: &Names,
     ) -> Result<(), String> {
         for (column, cell) in

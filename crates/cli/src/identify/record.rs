@@ -3,11 +3,9 @@
 //!
 //! Times are seconds of the trace's own clock. The times of two traces cannot be compared.
 
-use oneflush_trace::identify::{Amount, Phases, Traffic, Transaction};
+use oneflush_trace::identify::{Amount, Phases, Scope, Traffic, Transaction};
 use oneflush_trace::model::Names;
 use serde::Serialize;
-
-use super::Known;
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -58,7 +56,7 @@ enum PhasesMs {
 }
 
 impl Classes {
-    fn of(traffic: &Traffic, known: Known, part: fn(&Amount) -> u64) -> Classes {
+    fn of(traffic: &Traffic, known: Scope, part: fn(&Amount) -> u64) -> Classes {
         let Traffic { db, journal, fs_journal, metadata } = traffic;
         let observed = |amount| known.observed.device.then(|| part(amount));
         Classes {
@@ -69,11 +67,11 @@ impl Classes {
         }
     }
 
-    fn requests(traffic: &Traffic, known: Known) -> Classes {
+    fn requests(traffic: &Traffic, known: Scope) -> Classes {
         Classes::of(traffic, known, |amount| amount.requests)
     }
 
-    fn bytes(traffic: &Traffic, known: Known) -> Classes {
+    fn bytes(traffic: &Traffic, known: Scope) -> Classes {
         Classes::of(traffic, known, |amount| amount.bytes)
     }
 
@@ -88,7 +86,7 @@ impl<'a> Record<'a> {
     fn new(
         trace: &'a str,
         transaction: &Transaction,
-        known: Known,
+        known: Scope,
         names: &'a Names,
     ) -> Record<'a> {
         let number = |id: u32| (id != 0).then_some(id);
@@ -138,7 +136,7 @@ fn whole(number: Option<u64>) -> Cell {
     number.map_or(Cell::Nothing, Cell::Whole)
 }
 
-pub fn json_line(trace: &str, transaction: &Transaction, known: Known, names: &Names) -> String {
+pub fn json_line(trace: &str, transaction: &Transaction, known: Scope, names: &Names) -> String {
     serde_json::to_string(&Record::new(trace, transaction, known, names))
         .expect("numbers and texts are JSON")
 }
@@ -198,7 +196,7 @@ pub const COLUMNS: [(&str, Kind); 35] = [
 ];
 
 /// One for each of [`COLUMNS`]; other databases are separated by semicolons.
-pub fn cells(trace: &str, transaction: &Transaction, known: Known, names: &Names) -> Vec<Cell> {
+pub fn cells(trace: &str, transaction: &Transaction, known: Scope, names: &Names) -> Vec<Cell> {
     let record = Record::new(trace, transaction, known, names);
     let text = |text: &str| Cell::Text(text.to_owned());
     let number =
@@ -247,7 +245,7 @@ pub fn csv_head() -> String {
 }
 
 /// What is not there is an empty field.
-pub fn csv_line(trace: &str, transaction: &Transaction, known: Known, names: &Names) -> String {
+pub fn csv_line(trace: &str, transaction: &Transaction, known: Scope, names: &Names) -> String {
     let field = |cell: Cell| match cell {
         Cell::Text(field) => text(&field),
         Cell::Real(number) => number.to_string(),

@@ -11,14 +11,14 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 use oneflush_trace::identify::{
-    Amount, Confidence, Database, JournalMode, Observed, Outcome, Process, Summary, Synchronous,
-    Traffic, Transaction,
+    Amount, Confidence, Database, JournalMode, Observed, Outcome, Process, Scope, Summary,
+    Synchronous, Traffic, Transaction,
 };
 use oneflush_trace::import::{Reader, Skipped};
 use oneflush_trace::model::{Event, Names};
 pub use oneflush_trace::report::grouped;
 
-use super::{Known, shown};
+use super::shown;
 
 const WIDTH: usize = 80;
 /// In place of a figure that the trace cannot show.
@@ -45,11 +45,13 @@ impl Heading {
         self.end_ns = self.end_ns.max(event.time_ns);
     }
 
+    #[cfg(feature = "laboratory")]
     pub fn events(&self) -> u64 {
         self.events
     }
 
     /// Times of the first and the last event; both 0 without any.
+    #[cfg(feature = "laboratory")]
     pub fn span(&self) -> (u64, u64) {
         (self.begin_ns.unwrap_or(0), self.end_ns)
     }
@@ -114,7 +116,7 @@ impl Table {
         reader: &Reader,
         summary: &Summary,
         left_out: Option<(&str, u64)>,
-        (known, notes): (Known, &[String]),
+        (known, notes): (Scope, &[String]),
     ) -> String {
         let mut out = String::new();
         let seconds =
@@ -177,7 +179,7 @@ impl Row {
         }
     }
 
-    fn figures(&self, out: &mut String, mode: &str, known: Known) {
+    fn figures(&self, out: &mut String, mode: &str, known: Scope) {
         let count = self.count as f64;
         let kb = |amount: Amount| kb(amount.bytes as f64 / count);
         let Traffic { db, journal, fs_journal, metadata } = self.traffic;

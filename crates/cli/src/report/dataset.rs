@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use oneflush_bench::interrupt;
 use oneflush_fleet::{
     Answer, Compare, Comparison, Dataset, EXACT_BELOW, Filter, FleetError, Group, Question, Ratio,
     Watch, ask,
 };
+use oneflush_measure::interrupt;
 use oneflush_trace::identify::Layer;
 use oneflush_trace::report::{Finding, Report, Trace, page};
 use serde::Serialize;

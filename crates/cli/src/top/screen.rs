@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use oneflush_bench::interrupt;
+use oneflush_measure::interrupt;
 use oneflush_trace::live::{Session, Snapshot};
 use rustix::process::{Signal, getpid, kill_process};
 

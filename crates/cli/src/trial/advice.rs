@@ -1,7 +1,7 @@
 //! What a trial's figures advise, after docs/choose.md: `plain` unless there is a reason.
 
-use oneflush_bench::mode::{Journal, Strategy};
-use oneflush_bench::trial::{Figures, Trial};
+use oneflush_measure::mode::{Journal, Strategy};
+use oneflush_measure::trial::{Figures, Trial};
 use oneflush_vfs::StrategyKind;
 
 /// Less is noise, or not worth a change.

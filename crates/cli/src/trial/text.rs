@@ -1,8 +1,8 @@
 //! A trial as people read it, in 80 columns, and as one JSON object.
 
-use oneflush_bench::floor::BLOCK_BYTES;
-use oneflush_bench::mode::Strategy;
-use oneflush_bench::trial::{Counted, Figures, Measured, Trial};
+use oneflush_measure::floor::BLOCK_BYTES;
+use oneflush_measure::mode::Strategy;
+use oneflush_measure::trial::{Counted, Figures, Measured, Trial};
 use oneflush_vfs::{StrategyKind, shown_name};
 use serde_json::{Value, json};
 

@@ -27,13 +27,12 @@ use std::io;
 use std::path::{Component, Path};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use oneflush_trace::identify::Transaction;
+use oneflush_trace::identify::{Scope, Transaction};
 use oneflush_trace::import::{Facts, Skipped};
 use oneflush_trace::model::Names;
 use oneflush_trace::utc::date;
 use sha2::{Digest, Sha256};
 
-pub use row::Known;
 pub use source::Source;
 
 use crate::dataset::{DAY, Dataset};
@@ -86,7 +85,7 @@ struct Clock {
 /// What the reader of a trace knows at some moment.
 #[derive(Clone, Copy)]
 pub struct Moment<'a> {
-    pub known: Known,
+    pub known: Scope,
     pub names: &'a Names,
     pub facts: &'a Facts,
     pub first_ns: u64,

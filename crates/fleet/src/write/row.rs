@@ -5,17 +5,10 @@
 
 use std::borrow::Cow;
 
-use oneflush_trace::identify::{Observed, Phases, Traffic, Transaction};
+use oneflush_trace::identify::{Phases, Scope, Traffic, Transaction};
 use oneflush_trace::model::Names;
 
 use super::file::Cell;
-
-/// What a trace can show at all.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
-    pub observed: Observed,
-    pub has_times: bool,
-}
 
 /// What is the same for many rows.
 pub(super) struct Around<'a> {
@@ -30,7 +23,7 @@ pub(super) fn cells<'a>(
     around: &Around<'a>,
     begin_us: Option<i64>,
     transaction: &Transaction,
-    known: Known,
+    known: Scope,
     names: &'a Names,
 ) -> Vec<Cell<'a>> {
     let ns = |ns: u64| if known.has_times { whole(ns) } else { Cell::Null };
@@ -81,7 +74,7 @@ pub(super) fn cells<'a>(
 }
 
 /// Bytes or requests, by class.
-fn classes<'a>(traffic: &Traffic, known: Known, is_bytes: bool) -> [Cell<'a>; 4] {
+fn classes<'a>(traffic: &Traffic, known: Scope, is_bytes: bool) -> [Cell<'a>; 4] {
     let Traffic { db, journal, fs_journal, metadata } = traffic;
     let [db, journal, fs_journal, metadata] = [db, journal, fs_journal, metadata]
         .map(|amount| whole(if is_bytes { amount.bytes } else { amount.requests }));

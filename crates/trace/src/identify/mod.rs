@@ -105,6 +105,13 @@ pub struct Summary {
     pub flushes: u64,
 }
 
+/// What rows of a trace can have: a figure that was not observed, or has no time, is null.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scope {
+    pub observed: Observed,
+    pub has_times: bool,
+}
+
 /// What a trace can show at all. A figure that nobody observed is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {

@@ -2,7 +2,7 @@
 
 use crate::paper::short;
 use crate::paper::{Experiment, On, Work};
-use crate::workload::{Files, Operation};
+use oneflush_measure::workload::{Files, Operation};
 
 const TRANSACTIONS: u64 = 300;
 /// From Table 5.2: 1,579 writes of 43.8 MB in all, of 4 KiB and of 256 KiB.

@@ -4,7 +4,7 @@ use super::claims::at_least;
 use super::sql::{SQL, SQL_TRUNCATE, SQL_WAL};
 use crate::paper::short::{self, column, compared, rate, row};
 use crate::paper::{Claim, Experiment, Figure, On, Sheet, Work};
-use crate::workload::Operation;
+use oneflush_measure::workload::Operation;
 
 pub const INSERT: Experiment = Experiment {
     fresh: true,

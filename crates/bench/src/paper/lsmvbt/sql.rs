@@ -4,7 +4,7 @@
 use crate::paper::pattern::{PatternRow, PatternSheet};
 use crate::paper::short::{self, column, compared, row};
 use crate::paper::{Experiment, Figure, How, Sheet, Work};
-use crate::workload::Operation;
+use oneflush_measure::workload::Operation;
 
 /// SQLite on the engine.
 pub const SQL: &str = "lsmvbt";

@@ -3,7 +3,7 @@
 use super::{DELETE, DELETE_MAW, PERSIST, PERSIST_MAW, TRUNCATE, WAL, at_least};
 use crate::paper::short::{self, column, compared, rate, row};
 use crate::paper::{Claim, Experiment, Figure, On, Sheet, Work};
-use crate::workload::Operation;
+use oneflush_measure::workload::Operation;
 
 pub const INSERT: Experiment = Experiment {
     fresh: true,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::paper::short::{self, column, compared, rate, row};
 use crate::paper::{Claim, Experiment, Figure, On, Sheet, Work};
-use crate::workload::Operation;
+use oneflush_measure::workload::Operation;
 
 pub const INSERT: Experiment = Experiment {
     fresh: true,

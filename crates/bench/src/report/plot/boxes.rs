@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::{Anchor, Canvas, Color, Pen, Picture, Rect, Style, WIDTH, font};
-use crate::observe::{Class, Source};
 use crate::report::{Figures, FloorFigures, ModeReport, Report, sample};
-use crate::run::timeline::TimelineFigures;
-use crate::workload::Unit;
+use oneflush_measure::observe::{Class, Source};
+use oneflush_measure::run::timeline::TimelineFigures;
+use oneflush_measure::workload::Unit;
 
 #[derive(Clone, Debug)]
 struct Box {

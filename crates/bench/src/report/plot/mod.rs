@@ -18,9 +18,9 @@ mod title;
 use std::path::{Path, PathBuf};
 
 use super::{ModeReport, Report};
-use crate::mode::Strategy;
 use crate::report::format::{millis, significant};
-use crate::workload::Unit;
+use oneflush_measure::mode::Strategy;
+use oneflush_measure::workload::Unit;
 use title::Title;
 
 /// The picture's size in pixels; its height depends on what is in it.

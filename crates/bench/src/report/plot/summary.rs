@@ -7,9 +7,9 @@ use super::{
     Anchor, BAR, BLUE, Canvas, Color, FAINT, GRAY, GRID, INK, MARGIN, ORANGE, PAPER, Pen, Rect,
     SUBJECT, Style, VERMILION, WIDTH, connections, count, font, name, paragraph, ticks,
 };
-use crate::observe::{Class, Source};
 use crate::report::{ModeReport, Report};
-use crate::workload::Unit;
+use oneflush_measure::observe::{Class, Source};
+use oneflush_measure::workload::Unit;
 
 const NAME_SIZE: f32 = 16.0;
 const FIGURE_SIZE: f32 = 15.0;

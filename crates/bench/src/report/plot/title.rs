@@ -2,9 +2,9 @@
 //! that it is compared with.
 
 use super::name;
-use crate::mode::Journal;
 use crate::report::{ModeReport, Report};
-use crate::workload::Unit;
+use oneflush_measure::mode::Journal;
+use oneflush_measure::workload::Unit;
 
 use super::ticks::duration;
 

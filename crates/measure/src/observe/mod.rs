@@ -41,7 +41,7 @@ pub use error::ObserveError;
 pub use shape::WriteShape;
 pub use shared::{Done, Mark, SharedDisk};
 
-use crate::place::{FlashCounts, FlashDevice, Place};
+use crate::place::{FlashCounts, FlashDevice, Place, flash};
 use attribute::Owners;
 use stat::DeviceStat;
 use trace::Trace;
@@ -241,7 +241,7 @@ impl DeviceObserver {
 
     fn flash_counts(&self) -> Result<Option<FlashCounts>, ObserveError> {
         let read = |path: &PathBuf| {
-            FlashCounts::read(path)
+            flash::read_counts(path)
                 .map_err(|reason| KernelError::Read { path: path.clone(), reason }.into())
         };
         self.flash.as_ref().map(read).transpose()

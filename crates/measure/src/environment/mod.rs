@@ -15,6 +15,9 @@ use oneflush_trace::kernel::MountInfo;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     pub oneflush_version: String,
+    /// Cargo's profile that it was compiled with: `release`, or `dist` for what is published.
+    #[serde(default)]
+    pub profile: String,
     /// RFC 3339, UTC.
     pub date: String,
     pub kernel: String,
@@ -60,6 +63,7 @@ pub fn collect(place: &Place) -> Environment {
     let (cpu_model, cpu_count) = system::cpu();
     Environment {
         oneflush_version: env!("CARGO_PKG_VERSION").to_owned(),
+        profile: env!("ONEFLUSH_PROFILE").to_owned(),
         date: system::date(),
         kernel: system::kernel(),
         sqlite_version,
@@ -100,7 +104,12 @@ impl fmt::Display for Environment {
             writeln!(f, "{label:<9} {text}")
         };
         let id: String = self.sqlite_source_id.chars().skip(20).take(12).collect();
-        line(f, "oneflush", &format!("{}, {}", self.oneflush_version, self.date))?;
+        let built = if self.profile.is_empty() {
+            String::new()
+        } else {
+            format!(" (profile {})", self.profile)
+        };
+        line(f, "oneflush", &format!("{}{built}, {}", self.oneflush_version, self.date))?;
         line(
             f,
             "software",

@@ -185,6 +185,7 @@ fn folder() -> PathBuf {
 }
 
 /// Sparse, for an image whose speed does not matter.
+#[cfg(feature = "flash")]
 pub(super) fn nameless_file() -> io::Result<File> {
     tempfile::tempfile_in(folder())
 }

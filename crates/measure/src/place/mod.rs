@@ -16,7 +16,9 @@
 //! A directory of a place may be mounted by `oneflush mount` meanwhile ([`Mounted`]).
 
 mod error;
+#[cfg_attr(not(feature = "flash"), path = "no_flash.rs")]
 pub mod flash;
+mod flash_counts;
 mod loopdev;
 mod mkfs;
 mod mounted;
@@ -33,7 +35,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
 
 pub use error::PlaceError;
-pub use flash::{FlashCounts, FlashDevice, FlashKind, Storage};
+pub use flash::{FlashDevice, FlashKind};
+pub use flash_counts::FlashCounts;
 pub use loopdev::LoopDevice;
 pub use mounted::Mounted;
 
@@ -48,6 +51,15 @@ pub fn enter_private_namespace() -> Result<(), PlaceError> {
 
 /// Prefix of everything that is made in a directory, so that a user knows whose it is.
 const NAME_PREFIX: &str = "oneflush-";
+
+/// What is below a scratch file system.
+#[derive(Clone, Debug)]
+pub enum Storage {
+    /// A loop device on a file.
+    File,
+    /// The same on an emulated flash device. `program` is the program `oneflush`, which serves it.
+    Flash { kind: FlashKind, program: PathBuf },
+}
 
 /// File systems that a scratch place can be made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -150,7 +162,7 @@ impl Place {
             Storage::Flash { kind, program } => {
                 let flash = FlashDevice::begin(*kind, program, size_bytes)?;
                 let disk = flash.open().map_err(|error| PlaceError::Flash {
-                    preset: kind.preset.name,
+                    preset: kind.name(),
                     message: error.to_string(),
                 })?;
                 (Some(flash), disk)

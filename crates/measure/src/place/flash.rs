@@ -25,18 +25,10 @@ use oneflush_flash::serve::{Late, Options, Precondition};
 use oneflush_flash::{Counters, Geometry, Preset};
 use oneflush_trace::kernel::Guard;
 use rustix::mount::{UnmountFlags, unmount};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::flash_counts::FlashCounts;
 use super::{PlaceError, fresh_directory, loopdev};
-
-/// What is below a scratch file system.
-#[derive(Clone, Debug)]
-pub enum Storage {
-    /// A loop device on a file.
-    File,
-    /// The same on an emulated flash device. `program` is the program `oneflush`, which serves it.
-    Flash { kind: FlashKind, program: PathBuf },
-}
 
 /// A preset, and whether the device was in use before.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +50,13 @@ impl FlashKind {
 
     const NEW: &str = ":new";
 
+    pub fn name(self) -> &'static str {
+        self.preset.name
+    }
+
     /// Erase blocks of a small device are as large as of a large one, so it needs many.
     pub fn bytes_least(self) -> u64 {
-        (if self.preset.name == "nvme" { 8 } else { 1 }) << 30
+        (if self.name() == "nvme" { 8 } else { 1 }) << 30
     }
 
     pub fn names() -> String {
@@ -103,47 +99,18 @@ pub struct FlashDevice {
     guard: Option<Guard>,
 }
 
-/// What the device did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlashCounts {
-    /// That the host wrote.
-    pub host_bytes: u64,
-    /// That were programmed for it: also padding, garbage collection and the map.
-    pub programmed_bytes: u64,
-    pub erases: u64,
-    pub answers: u64,
-    /// By so much, in sum, answers came later than the device would have given them. Delays of up
-    /// to 20 µs are not in it.
-    pub late_us: u64,
-    /// Programmed bytes that the whole array takes in its life.
-    pub life_bytes: u64,
-}
-
-impl FlashCounts {
-    pub fn since(&self, before: &FlashCounts) -> FlashCounts {
-        FlashCounts {
-            host_bytes: self.host_bytes.saturating_sub(before.host_bytes),
-            programmed_bytes: self.programmed_bytes.saturating_sub(before.programmed_bytes),
-            erases: self.erases.saturating_sub(before.erases),
-            answers: self.answers.saturating_sub(before.answers),
-            late_us: self.late_us.saturating_sub(before.late_us),
-            life_bytes: self.life_bytes,
-        }
-    }
-
-    /// Reads the file "counters" of a device.
-    pub fn read(counters: &Path) -> io::Result<FlashCounts> {
-        let report: ServerReport = serde_json::from_slice(&fs::read(counters)?)?;
-        let counters = report.counters;
-        Ok(FlashCounts {
-            host_bytes: counters.host.write_bytes,
-            programmed_bytes: counters.programmed.bytes(),
-            erases: counters.erases + counters.map_erases,
-            answers: report.late.answers,
-            late_us: (report.late.late_us_mean * report.late.late as f64) as u64,
-            life_bytes: report.physical_bytes * u64::from(report.options.model.endurance_cycles),
-        })
-    }
+/// Reads the file "counters" of a device.
+pub fn read_counts(counters: &Path) -> io::Result<FlashCounts> {
+    let report: ServerReport = serde_json::from_slice(&fs::read(counters)?)?;
+    let counters = report.counters;
+    Ok(FlashCounts {
+        host_bytes: counters.host.write_bytes,
+        programmed_bytes: counters.programmed.bytes(),
+        erases: counters.erases + counters.map_erases,
+        answers: report.late.answers,
+        late_us: (report.late.late_us_mean * report.late.late as f64) as u64,
+        life_bytes: report.physical_bytes * u64::from(report.options.model.endurance_cycles),
+    })
 }
 
 /// What is wanted of the file "counters".
@@ -281,7 +248,7 @@ impl Drop for FlashDevice {
 }
 
 /// All presets, each number with its source.
-pub fn describe() -> String {
+pub fn describe() -> Result<String, String> {
     let mut text = String::from(
         "Emulated flash devices: models, and no products. Behind each number is its source.\n",
     );
@@ -291,7 +258,7 @@ pub fn describe() -> String {
             text.push_str(&format!("  {:<17} {:>8}  {}\n", fact.name, fact.value, fact.source));
         }
     }
-    text
+    Ok(text)
 }
 
 /// `oneflush __flash MOUNTPOINT KIND BYTES IMAGE`: serves the device until it is unmounted, or

@@ -1,0 +1,10 @@
+//! In the place of `identify/dataset.rs`.
+
+use std::path::Path;
+
+use super::Options;
+use crate::{Failure, left_out};
+
+pub fn main(_: &Options, _: &Path) -> Result<(), Failure> {
+    Err(Failure::usage(left_out::message("data sets")))
+}
