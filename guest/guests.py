@@ -1,9 +1,13 @@
 """What the programs of this folder share."""
 
+import os
+import pathlib
 import subprocess
 import sys
 
 LACKS = 77
+# What is tested: where `make build` leaves it, or where ONEFLUSH_BUILT says.
+BUILT = pathlib.Path(os.environ.get("ONEFLUSH_BUILT", pathlib.Path(__file__).resolve().parent.parent / "target/release"))
 
 
 def run(command, name):
