@@ -118,11 +118,12 @@ unit:
 
 ## mutants: broken variants of the code, each of which the crash simulator must catch (a part of `units`)
 mutants:
-	cargo test --locked --workspace --features $(CHECKED) --test mutants
+	cargo test --locked --workspace --features $(CHECKED) --test it mutants::
 
 ## kills: processes that share a log and die, are stopped or panic at each place where another could see what they do (a part of `units`)
 kills:
-	cargo test --locked --workspace --features $(CHECKED) --test kills --test maw_kills
+	cargo test --locked --workspace --features $(CHECKED) --test it -- kills:: --skip maw_kills::
+	cargo test --locked --workspace --features $(CHECKED) --test it maw_kills::
 
 ## model: the queue of turns and the group flush in all the orders of threads that the model checker tries
 model:
