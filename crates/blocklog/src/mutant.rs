@@ -1,5 +1,5 @@
 //! Broken variants of this log, each without one promise. The crash simulator must catch every one
-//! of them (`crates/crashlab/tests/mutants/`).
+//! of them (`crates/crashlab/tests/it/mutants/`).
 //!
 //! Without the feature `mutants` there is none, and [`is`] is a constant.
 

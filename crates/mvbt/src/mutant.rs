@@ -1,5 +1,5 @@
 //! Broken variants of the engine, each without one invariant. The crash simulator must catch every
-//! one of them (`crates/crashlab/tests/mutants/of_mvbt.rs`).
+//! one of them (`crates/crashlab/tests/it/mutants/of_mvbt.rs`).
 //!
 //! Without the feature `mutants` there is none, and [`is`] is a constant.
 

@@ -1,13 +1,15 @@
 //! What the tests of all crates share.
 //!
-//! How a test skips itself, how it waits, and where data are that are no part of the project.
-//! Processes that die with the test. With feature `fuse`, places that do not keep what a database
-//! relies on. With feature `house`, which modules of a crate know which, and the texts in them.
+//! How a test skips itself, how it waits, what its name is, and where data are that are no part of
+//! the project. Processes that die with the test. With feature `fuse`, places that do not keep what
+//! a database relies on. With feature `house`, which modules of a crate know which, and the texts
+//! in them.
 
 #[cfg(feature = "fuse")]
 pub mod flawed;
 #[cfg(feature = "house")]
 pub mod house;
+mod named;
 #[cfg(feature = "fuse")]
 mod own_mounts;
 mod running;
@@ -19,6 +21,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+#[doc(hidden)]
+pub use named::without_crate;
 #[cfg(feature = "fuse")]
 pub use own_mounts::in_own_mounts;
 pub use running::{Running, copy_program, dies_with_test, run};

@@ -13,8 +13,8 @@ use crate::running::{Running, with_own_mounts};
 const INSIDE: &str = "ONEFLUSH_TEST_OWN_MOUNTS";
 const LOOKS_EVERY: Duration = Duration::from_millis(20);
 
-/// Runs the calling test, whose name this is, once more in a process with its own mount namespace.
-/// True: this is that process. False: it ran, and passed within this time.
+/// Runs the calling test, whose name [`named!`](crate::named) tells, once more in a process with
+/// its own mount namespace. True: this is that process. False: it ran, and passed within this time.
 pub fn in_own_mounts(test: &str, at_most: Duration) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;

@@ -9,9 +9,9 @@
 //! Every database has a thread of its own and no name, as in ftrace. All write at the same time,
 //! again and again until the text is so long. Then the number of lines is told on standard error.
 
-#[path = "../tests/identify_common/mod.rs"]
+#[path = "../tests/it/identify_common/mod.rs"]
 mod identify_common;
-#[path = "../tests/many_databases/mod.rs"]
+#[path = "../tests/it/many_databases/mod.rs"]
 mod many_databases;
 
 use std::io::{self, BufWriter, Write};

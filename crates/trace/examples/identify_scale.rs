@@ -1,16 +1,16 @@
 //! What identification costs with many databases:
 //! `cargo run --release -p oneflush-trace --example identify_scale -- [DATABASES…]`.
 //!
-//! Each row is one shape of a trace (`tests/many_databases`) with so many databases, three
+//! Each row is one shape of a trace (`tests/it/many_databases`) with so many databases, three
 //! transactions each. Time and memory are of the identification alone, on one core. The events are
 //! made before.
 //!
 //! Each row is measured in a process of its own. Memory that the row before had freed would hide
 //! what this row takes.
 
-#[path = "../tests/identify_common/mod.rs"]
+#[path = "../tests/it/identify_common/mod.rs"]
 mod identify_common;
-#[path = "../tests/many_databases/mod.rs"]
+#[path = "../tests/it/many_databases/mod.rs"]
 mod many_databases;
 
 use std::process::Command;

@@ -170,6 +170,8 @@ mod death {
     use std::process::Command;
     use std::time::Duration;
 
+    use oneflush_testing::named;
+
     use super::*;
     use crate::record_lock::record_lock_at;
 
@@ -216,7 +218,8 @@ mod death {
         places.iter().for_each(|&at| file.write_all_at(&block, at).unwrap());
         file.sync_all().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["locks_of_the_open_file_that_writes", "--nocapture"]).env(FILE, &path);
+        let this = named!(locks_of_the_open_file_that_writes_are_kept_until_nothing_is_in_flight);
+        child.args(["--exact", this, "--nocapture"]).env(FILE, &path);
         child.status().unwrap();
         let asked = || record_lock_at(&file, libc::F_OFD_GETLK, libc::F_WRLCK, LOCK_AT);
         while asked() != Ok(libc::F_UNLCK) {

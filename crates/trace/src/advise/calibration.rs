@@ -1,6 +1,6 @@
 //! The numbers that no rule of a strategy gives, from `calibration.tsv`.
 //!
-//! `crates/cli/tests/advise_error.rs` fits them again.
+//! `crates/cli/tests/it/advise_error.rs` fits them again.
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! Broken variants of `eager`, `waldio` and `maw`, each with one promise less.
 //!
-//! The crash simulator must catch every one (`crates/crashlab/tests/mutants/`). Without the
+//! The crash simulator must catch every one (`crates/crashlab/tests/it/mutants/`). Without the
 //! feature `mutants` there is none, and [`is`] is a constant.
 
 /// What is broken in the whole process.

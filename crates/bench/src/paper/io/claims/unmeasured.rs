@@ -39,7 +39,7 @@ pub const UNMEASURED: [Unmeasured; 29] = [
         source: "Sec. 2.2",
         says: "a transaction with many dirty pages makes several log segments",
         theirs: None,
-        why: "No workload here spills its cache. `crates/trace/tests/identify_modes.rs` \
+        why: "No workload here spills its cache. `crates/trace/tests/it/identify_modes.rs` \
                  tries it.",
     },
     Unmeasured {

@@ -1,0 +1,184 @@
+//! Writers that die at each place where another process could see what they do.
+
+use std::time::{Duration, Instant};
+
+use oneflush_vfs::KillPoint;
+
+use super::Pair;
+use super::worker::{Said, Worker, start_reader};
+
+/// A victim that has not come to its place by then never will.
+const PATIENCE: Duration = Duration::from_secs(20);
+const TRIES: usize = 5;
+
+/// What becomes of the other processes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Others {
+    GoOn,
+    Die,
+    /// They die, and only the logs tell of them, as after a loss of power.
+    DieAndTheirBoardsAreLost,
+}
+
+/// Who is there beside the victim.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Company {
+    Nobody,
+    /// A connection that keeps the logs in use and does nothing.
+    Idle,
+    /// Writers and a reader.
+    AtWork,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Scenario {
+    point: KillPoint,
+    count: u32,
+    /// Another victim dies first.
+    before: Option<(KillPoint, u32)>,
+    company: Company,
+}
+
+/// The places that `maw` comes to.
+pub const PLACES: [KillPoint; 23] = {
+    use KillPoint::*;
+    [
+        Busy,
+        Recorded,
+        HalfShown,
+        Durable,
+        HalfInPlace,
+        InPlace,
+        Announced,
+        Linked,
+        JournalWritten,
+        Materialised,
+        LogMade,
+        PageOneLogged,
+        Guarded,
+        Alone,
+        Seen,
+        Using,
+        Joined,
+        LogOpened,
+        Rebuilt,
+        Opened,
+        Repairing,
+        GuardHidden,
+        BoardDeleted,
+    ]
+};
+
+fn scenarios() -> Vec<Scenario> {
+    use KillPoint::*;
+    let of = |point| Scenario { point, count: 1, before: None, company: Company::Nobody };
+    PLACES
+        .iter()
+        .flat_map(|&point| match point {
+            LogMade | PageOneLogged | Guarded | Alone | GuardHidden | BoardDeleted => {
+                [1, 2, 5].map(|count| Scenario { count, ..of(point) }).to_vec()
+            }
+            Joined | Rebuilt | Opened => [Recorded, HalfShown, HalfInPlace]
+                .map(|first| Scenario { before: Some((first, 5)), ..of(point) })
+                .to_vec(),
+            Repairing => [Recorded, HalfShown, HalfInPlace]
+                .map(|first| Scenario {
+                    before: Some((first, 6)),
+                    company: Company::Idle,
+                    ..of(point)
+                })
+                .to_vec(),
+            // A process joins so while another one has a board's lock.
+            Seen | Using => Vec::new(),
+            _ => [1, 4, 9]
+                .map(|count| Scenario { count, company: Company::AtWork, ..of(point) })
+                .to_vec(),
+        })
+        .collect()
+}
+
+/// True if the victim came to its place. In any case all that must hold does.
+fn came_to_its_place(scenario: Scenario, others: Others) -> bool {
+    let Scenario { point, count, before, company } = scenario;
+    let about = format!("{scenario:?}, others: {others:?}");
+    let pair = Pair::new();
+    let mut said = Said::default();
+    let idle = (company == Company::Idle).then(|| {
+        let [main, other] = pair.paths();
+        let db = super::open(&main, &other, "delete", "").unwrap();
+        // Both logs are made.
+        super::insist(&about, || super::worker::commit(&db, 8, 1, 1));
+        super::insist(&about, || super::worker::commit(&db, 8, 2, 2));
+        said.hear(8, "acknowledged 1\nacknowledged 2");
+        db
+    });
+    if let Some(at) = before {
+        let mut first = Worker::start(&pair, 5, 100_000, Some(at));
+        assert!(first.is_dead_by(Instant::now() + PATIENCE), "{about}");
+        said.add(first);
+    }
+    let mut at_work = Vec::new();
+    if company == Company::AtWork {
+        at_work.extend([1, 2].map(|number| Worker::start(&pair, number, 100_000, None)));
+        at_work.push(start_reader(&pair, 0));
+    }
+    let mut victim = Worker::start(&pair, 4, 100_000, Some((point, count)));
+    let died = victim.is_dead_by(Instant::now() + PATIENCE);
+    if others == Others::GoOn {
+        // They do after it.
+        for worker in &mut at_work {
+            worker.hear(3);
+        }
+    }
+    for worker in at_work.into_iter().chain([victim]) {
+        worker.kill(&mut said);
+    }
+    drop(idle);
+    if others == Others::DieAndTheirBoardsAreLost {
+        for path in pair.paths() {
+            let _ = std::fs::remove_file(format!("{}-oneflush-shm", path.display()));
+        }
+    }
+    // Another process comes later, and works as usual.
+    assert!(!said.add(Worker::start(&pair, 7, 12, None)), "{about}");
+    said.check(&pair, &about);
+    died
+}
+
+/// Each place meets each fate of the others, at another count.
+#[test]
+fn nothing_is_lost_or_torn_wherever_a_writer_dies() {
+    let fates = [Others::GoOn, Others::Die, Others::DieAndTheirBoardsAreLost];
+    for (at, scenario) in scenarios().into_iter().enumerate() {
+        let others = fates[(at + at / fates.len()) % fates.len()];
+        let came = (0..TRIES).any(|_| came_to_its_place(scenario, others));
+        assert!(came, "{scenario:?}: the place was not come to");
+    }
+}
+
+/// After a death either database may be opened first, used and closed, before anybody looks at the
+/// other one.
+#[test]
+fn databases_that_committed_together_are_recovered_in_any_order() {
+    use KillPoint::*;
+    for point in [Linked, Busy, Recorded, HalfShown, Durable, HalfInPlace, InPlace] {
+        for count in [1, 4] {
+            for (boards_lost, first) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
+                let about = format!("{point:?} no. {count}, {boards_lost}, {first} first");
+                let pair = Pair::new();
+                let mut said = Said::default();
+                let mut victim = Worker::start(&pair, 4, 100_000, Some((point, count)));
+                assert!(victim.is_dead_by(Instant::now() + PATIENCE), "{about}");
+                said.add(victim);
+                for path in pair.paths().iter().filter(|_| boards_lost) {
+                    let _ = std::fs::remove_file(format!("{}-oneflush-shm", path.display()));
+                }
+                let db = super::open_alone(&pair.paths()[first]);
+                assert_eq!(super::integrity(&db).unwrap(), "ok", "{about}");
+                db.execute_batch("CREATE TABLE more(x)").unwrap();
+                drop(db);
+                said.check(&pair, &about);
+            }
+        }
+    }
+}
