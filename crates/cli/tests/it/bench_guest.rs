@@ -11,6 +11,11 @@ fn what_a_guest_cannot_have_is_refused_by_name() {
     fs::create_dir(sandbox.path().join("dir")).unwrap();
     for (arguments, code, words) in [
         (&["--guest", "zfs"][..], 2, &["zfs", "f2fs, ext4, xfs or btrfs"][..]),
+        (
+            &["--guest", "ext4", "--modes", "wal:mounted"],
+            2,
+            &["wal:mounted", "--guest has no mount"],
+        ),
         (&["--guest", "f2fs", "--dir", "dir"], 2, &["--guest", "--dir"]),
         (&["--guest", "f2fs", "--fs", "xfs"], 2, &["--guest", "--fs"]),
         (&["--guest", "f2fs", "--sql", "dir"], 2, &["--guest", "--sql"]),

@@ -5,10 +5,14 @@
 mod advise;
 mod advise_error;
 mod bad_input;
+#[cfg(feature = "laboratory")]
 mod bench_device;
+#[cfg(feature = "laboratory")]
 mod bench_guest;
 mod bench_mounted;
+#[cfg(feature = "laboratory")]
 mod bench_paper;
+#[cfg(feature = "laboratory")]
 mod bench_papers;
 mod bench_trace;
 mod collect_unit;
@@ -16,13 +20,18 @@ mod common;
 mod completions;
 mod convert;
 mod crash;
+#[cfg(feature = "laboratory")]
 mod dataset;
+#[cfg(feature = "laboratory")]
 mod dataset_loss;
 mod engines;
 mod guest;
 mod help;
 mod identify;
+#[cfg(feature = "laboratory")]
 mod identify_parquet;
+#[cfg(not(feature = "laboratory"))]
+mod left_out;
 mod manual;
 mod messages;
 mod mount;
@@ -36,6 +45,7 @@ mod recover_loss;
 mod recover_power;
 mod replay;
 mod report;
+#[cfg(feature = "laboratory")]
 mod report_dataset;
 mod report_page;
 mod report_viewer;

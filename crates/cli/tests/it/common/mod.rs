@@ -3,6 +3,7 @@
 pub mod browser;
 pub mod commits;
 pub mod crashed;
+#[cfg(feature = "laboratory")]
 pub mod visible;
 
 use std::fs;
