@@ -90,6 +90,11 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     if let Some(dir) = &options.dataset.dataset {
         return dataset::main(options, dir);
     }
+    // Said before anything is read.
+    #[cfg(not(feature = "laboratory"))]
+    if options.parquet.is_some() {
+        return Err(Failure::usage(crate::left_out::message("Parquet files")));
+    }
     let inputs = input::open_all(
         &options.traces,
         [("-o", &options.output), ("--parquet", &options.parquet)],

@@ -69,7 +69,8 @@ fn add(txn: &mut WriteTransaction, name: &str, at: i64, value: i32) -> Result<()
     Ok(())
 }
 
-fn list(reader: &dyn Read, name: &str, from: i64, to: i64) -> Result<(), Box<dyn Error>> {
+fn list(reader: &dyn Read, name: &str, from: i64, to: i64) -> Result<String, Box<dyn Error>> {
+    let mut lines = String::new();
     let tree = tree_of(reader, name)?.ok_or_else(|| format!("there is no sensor {name}"))?;
     let source = reader.source();
     let mut readings = reader.cursor(tree)?;
@@ -77,10 +78,10 @@ fn list(reader: &dyn Read, name: &str, from: i64, to: i64) -> Result<(), Box<dyn
     while let Some(at) = readings.integer_key(source)?.filter(|&at| at < to) {
         let payload = readings.payload(source)?.unwrap_or_default();
         let bytes = payload.first_chunk().ok_or("a reading is too short")?;
-        println!("{at} {}", i32::from_le_bytes(*bytes));
+        lines.push_str(&format!("{at} {}\n", i32::from_le_bytes(*bytes)));
         readings.next(source)?;
     }
-    Ok(())
+    Ok(lines)
 }
 
 /// Takes out what was read before a time. Answers how many readings that were.
@@ -101,7 +102,14 @@ fn trim(txn: &mut WriteTransaction, name: &str, before: i64) -> Result<u64, Box<
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [path, rest @ ..] = &words[..] else { return Err(USAGE.into()) };
+    print!("{}", run(&words)?);
+    Ok(())
+}
+
+/// Returns what is to be printed.
+pub fn run(words: &[&str]) -> Result<String, Box<dyn Error>> {
+    let [path, rest @ ..] = words else { return Err(USAGE.into()) };
+    let mut said = String::new();
     let database = open(Path::new(path))?;
     match rest {
         ["add", name, value, seconds @ ..] => {
@@ -118,16 +126,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             let from = range.first().map_or(Ok(i64::MIN), |from| from.parse())?;
             let to = range.get(1).map_or(Ok(i64::MAX), |to| to.parse())?;
             // Writers may go on meanwhile: this sees the database as it is now.
-            list(&database.begin_read()?, name, from, to)?;
+            said = list(&database.begin_read()?, name, from, to)?;
         }
         ["trim", name, before] => {
             let mut txn = database.begin_write()?;
             let count = trim(&mut txn, name, before.parse()?)?;
             txn.commit()?;
-            println!("{count} readings removed");
+            said = format!("{count} readings removed\n");
         }
         _ => return Err(USAGE.into()),
     }
     database.close()?;
-    Ok(())
+    Ok(said)
 }

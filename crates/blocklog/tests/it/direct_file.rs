@@ -92,7 +92,8 @@ fn ext4_on_a_loop_device_gives_direct_io_and_keeps_the_log_out_of_the_page_cache
     if !rustix::process::geteuid().is_root() || !has_programs(&["mkfs.ext4", "mount"]) {
         return;
     }
-    let this = named!(ext4_on_a_loop_device_gives_direct_io_and_keeps_the_log_out_of_the_page_cache);
+    let this =
+        named!(ext4_on_a_loop_device_gives_direct_io_and_keeps_the_log_out_of_the_page_cache);
     if !in_own_mounts(this, Duration::from_secs(60)) {
         return;
     }

@@ -6,6 +6,8 @@ use oneflush_crashlab::{
     Case, LSMVBT, Plan, Report, Sabotage, Setting, Workload, register, run, run_unshrunk,
 };
 
+use crate::share::states_of_one;
+
 fn plan(sabotage: Sabotage, workloads: &[Workload], states: u64, fault_runs: u64) -> Plan {
     register().unwrap();
     let setting = Setting { sabotage, ..Setting::of(LSMVBT) };
@@ -21,9 +23,10 @@ fn clean(report: &Report) {
 #[test]
 fn no_loss_of_power_takes_a_commit() {
     let all = Setting::of(LSMVBT).workloads();
-    let report = run(&plan(Sabotage::None, &all, 20_000, 0), &|_| ControlFlow::Continue(()));
+    let states = states_of_one();
+    let report = run(&plan(Sabotage::None, &all, states, 0), &|_| ControlFlow::Continue(()));
     clean(&report);
-    assert!(report.total().counts.states >= 20_000);
+    assert!(report.total().counts.states >= states);
 }
 
 /// A failed flush poisons the handle that met it. Another one goes on with what is on the medium. A

@@ -10,5 +10,6 @@ mod mending;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod mvbt;
+mod share;
 mod states;
 mod workloads;

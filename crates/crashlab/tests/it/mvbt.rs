@@ -5,19 +5,13 @@ use std::ops::ControlFlow;
 use oneflush_crashlab::Tear;
 use oneflush_crashlab::mvbt::{Plan, Script, Workload, record_with_looks, run};
 
-/// `ONEFLUSH_TEST_STATES` says another number.
-const STATES: u64 = 20_000;
-
-fn states() -> u64 {
-    let given = std::env::var("ONEFLUSH_TEST_STATES").ok();
-    given.and_then(|states| states.parse().ok()).unwrap_or(STATES)
-}
+use crate::share::states_of_one;
 
 #[test]
 fn the_engine_keeps_every_promise_in_all_workloads() {
     let seed = oneflush_testing::seed();
     eprintln!("seed {seed}");
-    let plan = Plan { workloads: Workload::ALL.to_vec(), states: states(), seed, jobs: 2 };
+    let plan = Plan { workloads: Workload::ALL.to_vec(), states: states_of_one(), seed, jobs: 2 };
     let report = run(&plan, &|_| ControlFlow::Continue(()));
     for (workload, report) in &report.workloads {
         eprintln!("{workload}: {} cases, {:?}", report.cases, report.counts);

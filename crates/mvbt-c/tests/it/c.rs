@@ -3,22 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oneflush_testing::{has_programs, run};
+use oneflush_testing::{built, run};
 
-/// The folder with the libraries. Cargo makes none of these for a test.
-fn libraries() -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo)
-        .args(["rustc", "--quiet", "--offline", "--package", "oneflush-mvbt-c"])
-        .args(["--crate-type", "staticlib,cdylib"])
-        .arg("--target-dir")
-        .arg(target)
-        .current_dir(env!("CARGO_MANIFEST_DIR")));
-    target.join("debug")
-}
-
-fn compiled(source: &str, folder: &Path, library: &str) -> PathBuf {
+fn compiled(source: &str, folder: &Path, library: &Path) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join("program");
     let flags = ["-std=c11", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-D_GNU_SOURCE"];
@@ -29,17 +16,15 @@ fn compiled(source: &str, folder: &Path, library: &str) -> PathBuf {
         .arg(root.join(source))
         .arg("-o")
         .arg(&program)
-        .arg(libraries().join(library))
+        .arg(library)
         .args(["-lpthread", "-ldl", "-lm"])
-        .arg(format!("-Wl,-rpath,{}", libraries().display())));
+        .arg(format!("-Wl,-rpath,{}", library.parent().unwrap().display())));
     program
 }
 
 #[test]
 fn a_program_in_c_calls_every_function() {
-    if !has_programs(&["cc"]) {
-        return;
-    }
+    let Some(libraries) = built(&["cc"]) else { return };
     let all = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all.c"));
     let header = include_str!("../../include/oneflush_mvbt.h");
     let lines = header.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -53,18 +38,16 @@ fn a_program_in_c_calls_every_function() {
     }
     for library in ["liboneflush_mvbt_c.a", "liboneflush_mvbt_c.so"] {
         let folder = tempfile::tempdir().unwrap();
-        let program = compiled("tests/all.c", folder.path(), library);
+        let program = compiled("tests/all.c", folder.path(), &libraries.join(library));
         assert!(run(Command::new(program).arg(folder.path())).contains(" checks"));
     }
 }
 
 #[test]
 fn valgrind_finds_nothing_in_it() {
-    if !has_programs(&["cc", "valgrind"]) {
-        return;
-    }
+    let Some(libraries) = built(&["cc", "valgrind"]) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let program = compiled("tests/all.c", folder.path(), "liboneflush_mvbt_c.a");
+    let program = compiled("tests/all.c", folder.path(), &libraries.join("liboneflush_mvbt_c.a"));
     run(Command::new("valgrind")
         .args(["--quiet", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=definite"])
         .args(["--errors-for-leak-kinds=definite"])
@@ -74,11 +57,10 @@ fn valgrind_finds_nothing_in_it() {
 
 #[test]
 fn the_example_keeps_notes() {
-    if !has_programs(&["cc"]) {
-        return;
-    }
+    let Some(libraries) = built(&["cc"]) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let program = compiled("examples/notes.c", folder.path(), "liboneflush_mvbt_c.a");
+    let program =
+        compiled("examples/notes.c", folder.path(), &libraries.join("liboneflush_mvbt_c.a"));
     let notes = |text: &[&str]| run(Command::new(&program).arg(folder.path().join("n")).args(text));
     assert_eq!(notes(&["buy milk"]), "");
     notes(&["call Ada"]);

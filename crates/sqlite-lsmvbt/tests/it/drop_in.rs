@@ -4,40 +4,35 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use oneflush_testing::{has_programs, run, shared_data};
+use oneflush_testing::{built, run, shared_data};
 
-/// The folder with `libsqlite3.so.0`. Cargo makes no static library of the engine for a test.
-fn library() -> &'static Path {
+/// A folder where the shared library has the name that programs load, and the static one beside it.
+/// `None`: the test skips.
+fn library(programs: &[&str]) -> Option<&'static Path> {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        run(Command::new(cargo)
-            .args(["rustc", "--quiet", "--offline", "--package", "oneflush-mvbt-c"])
-            .args(["--crate-type", "staticlib"])
-            .arg("--target-dir")
-            .arg(target)
-            .current_dir(env!("CARGO_MANIFEST_DIR")));
+    let built = built(programs)?;
+    let folder = FOLDER.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drop-in");
-        std::fs::create_dir_all(&folder).unwrap();
-        let engine = target.join("debug/liboneflush_mvbt_c.a");
-        let made = oneflush_sqlite_lsmvbt::link(&engine, &folder).unwrap();
-        std::fs::rename(&made.shared, folder.join("libsqlite3.so.0")).unwrap();
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        for (from, to) in [("so", "libsqlite3.so.0"), ("a", "liboneflush_sqlite3.a")] {
+            let library = built.join("liboneflush_sqlite3").with_extension(from);
+            std::os::unix::fs::symlink(library, folder.join(to)).unwrap();
+        }
         folder
-    })
+    });
+    Some(folder)
 }
 
 /// Runs cases of `sql.py`.
 fn cases(names: &[&str]) {
-    if !has_programs(&["cc", "ar", "python3"]) {
-        return;
-    }
+    let Some(library) = library(&["python3"]) else { return };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let said = run(Command::new("python3")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql.py"))
         .arg(folder.path())
         .args(names)
-        .env("LD_LIBRARY_PATH", library())
+        .env("LD_LIBRARY_PATH", library)
         .env_remove("ONEFLUSH_ENGINE"));
     for name in names {
         assert!(said.contains(name), "{name} has not run: {said}");
@@ -46,10 +41,8 @@ fn cases(names: &[&str]) {
 
 #[test]
 fn the_stock_library_exports_nothing_that_is_missing() {
-    if !has_programs(&["cc", "ar", "nm"]) {
-        return;
-    }
-    let shared = library().join("libsqlite3.so.0");
+    let Some(library) = library(&["nm"]) else { return };
+    let shared = library.join("libsqlite3.so.0");
     let ours = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&shared));
     let names: Vec<&str> = ours.lines().filter_map(|line| line.split(' ').next_back()).collect();
     assert!(names.contains(&"sqlite3_backup_init") && names.contains(&"sqlite3session_create"));
@@ -69,9 +62,7 @@ fn the_stock_library_exports_nothing_that_is_missing() {
 
 #[test]
 fn a_program_links_the_static_library() {
-    if !has_programs(&["cc", "ar", "objcopy"]) {
-        return;
-    }
+    let Some(library) = library(&["cc"]) else { return };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let source = folder.path().join("app.c");
     let text = "#include <stdio.h>\n\
@@ -93,7 +84,7 @@ fn a_program_links_the_static_library() {
     let program = folder.path().join("app");
     run(Command::new("cc")
         .arg(&source)
-        .arg(library().join("liboneflush_sqlite3.a"))
+        .arg(library.join("liboneflush_sqlite3.a"))
         .args(["-lpthread", "-ldl", "-lm", "-o"])
         .arg(&program));
     let said =
@@ -102,12 +93,12 @@ fn a_program_links_the_static_library() {
 }
 
 /// `fuzz/exercise.c` with the static library, and the databases that it makes.
-fn exercise() -> (tempfile::TempDir, PathBuf) {
+fn exercise(library: &Path) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = folder.path().join("exercise");
     run(Command::new("cc")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/exercise.c"))
-        .arg(library().join("liboneflush_sqlite3.a"))
+        .arg(library.join("liboneflush_sqlite3.a"))
         .args(["-lpthread", "-ldl", "-lm", "-o"])
         .arg(&program));
     run(Command::new(&program).arg("make").arg(folder.path()));
@@ -116,10 +107,8 @@ fn exercise() -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn an_allocation_or_the_disk_that_fails_at_any_time_leaves_a_sound_database() {
-    if !has_programs(&["cc", "ar", "objcopy"]) {
-        return;
-    }
-    let (folder, program) = exercise();
+    let Some(library) = library(&["cc"]) else { return };
+    let (folder, program) = exercise(library);
     let file = |name| folder.path().join(name);
     run(Command::new(&program).arg("use").args(["usual", "history", "empty"].map(file)));
     run(Command::new(&program).arg("fail").arg(file("usual")));
@@ -179,9 +168,7 @@ fn a_process_that_is_killed_leaves_what_it_has_committed() {
 /// each of the 3,000 commits is a flush.
 #[test]
 fn the_sql_of_two_apps_leaves_the_same_contents_on_both_engines() {
-    if !has_programs(&["cc", "ar", "python3"]) {
-        return;
-    }
+    let Some(library) = library(&["python3"]) else { return };
     let Some(data) = shared_data("sql") else { return };
     let memory = Path::new("/dev/shm");
     let place = if memory.is_dir() { memory } else { Path::new(env!("CARGO_TARGET_TMPDIR")) };
@@ -190,7 +177,7 @@ fn the_sql_of_two_apps_leaves_the_same_contents_on_both_engines() {
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings.py"))
         .arg(data)
         .arg(folder.path())
-        .env("LD_LIBRARY_PATH", library())
+        .env("LD_LIBRARY_PATH", library)
         .env_remove("ONEFLUSH_ENGINE"));
     assert!(said.contains("facebook: 5068 statements, 0 errors on both, 436 rows"), "{said}");
     assert!(said.contains("twitter: 8905 statements, 0 errors on both, 2528 rows"), "{said}");
@@ -198,16 +185,14 @@ fn the_sql_of_two_apps_leaves_the_same_contents_on_both_engines() {
 
 #[test]
 fn random_sql_has_the_same_answers_on_both_engines() {
-    if !has_programs(&["cc", "ar", "python3"]) {
-        return;
-    }
+    let Some(library) = library(&["python3"]) else { return };
     for seed in 1..=8 {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         run(Command::new("python3")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random_sql.py"))
             .arg(folder.path())
             .args([seed.to_string(), "300".to_owned()])
-            .env("LD_LIBRARY_PATH", library())
+            .env("LD_LIBRARY_PATH", library)
             .env_remove("ONEFLUSH_ENGINE"));
     }
 }
