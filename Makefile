@@ -172,7 +172,7 @@ papers:
 
 ## states: 200,000 states of the crash simulator, ten times what `units` has
 states:
-	ONEFLUSH_BUILT=$(TESTED) ONEFLUSH_TEST_STATES=200000 scripts/tests --turn states
+	ONEFLUSH_BUILT=$(TESTED) ONEFLUSH_TEST_STATES=200000 scripts/tests -p crashlab states:: lsmvbt::no_loss mvbt::the_engine
 
 ## model: the queue of turns and the group flush in all the orders of threads that the model checker tries
 model:
@@ -224,9 +224,10 @@ lint: format
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps
 	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml engines/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
 
-## targets: the workspace compiles for aarch64 and for a processor of 32 bits
+## targets: the workspace compiles for aarch64 and for a processor of 32 bits; licences, as `deny`
 targets:
 	scripts/targets
+	scripts/deny
 
 ## deny: licences, sources and known holes of the crates that are used, if cargo-deny is there
 deny:

@@ -19,7 +19,7 @@ SECONDS_MAX = 25 * 60
 FIRST = ("built-all", 240)
 # Seconds, and what it proves.
 STAGES = {
-    "slow": (600, "tests of the crates that take longer: losses of power by the thousand, estimates, long races"),
+    "slow": (600, "tests of the crates that take longer: failing disks, soaks, whole trials, estimates"),
     "laboratory": (300, "papers, fleets, emulated flash, guests' plans: the laboratory's own tests"),
     "states": (300, "200,000 states of the crash simulator, all strategies and engines"),
     "model": (240, "turns and the group flush in all orders of threads"),

@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use oneflush_bench::interrupt;
 use oneflush_bench::kv::StoreError;
-use oneflush_bench::run::PlaceChoice;
+use oneflush_measure::interrupt;
+use oneflush_measure::run::PlaceChoice;
 
 /// A durable insert, reads and space: mvbt, SQLite, LMDB, redb, fjall and RocksDB. As root, on a
 /// scratch ext4 of its own

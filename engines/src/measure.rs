@@ -7,15 +7,15 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use oneflush_bench::environment::{self, Environment};
-use oneflush_bench::interrupt;
 use oneflush_bench::kv::{
     self, Change, Counting, Engine, Keys, KvError, Slice, Steps, Store, StoreError, Task, Work,
 };
-use oneflush_bench::observe::Observer;
-use oneflush_bench::place::Place;
 use oneflush_bench::report::Figures;
-use oneflush_bench::run::PlaceChoice;
+use oneflush_measure::environment::{self, Environment};
+use oneflush_measure::interrupt;
+use oneflush_measure::observe::Observer;
+use oneflush_measure::place::Place;
+use oneflush_measure::run::PlaceChoice;
 
 use crate::{Options, engine};
 

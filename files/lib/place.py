@@ -21,7 +21,7 @@ from tree import differences, tree
 PROGRAM = os.environ["ONEFLUSH_PROGRAM"]
 HERE = pathlib.Path("/mnt")
 PR_SET_PDEATHSIG = 1
-# ext4 is what `make test` tries. With the others some answers of the lower itself are other ones.
+# ext4 is what CI tries. With the others some answers of the lower itself are other ones.
 LOWER = os.environ.get("FILES_LOWER", "ext4")
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"], "btrfs": ["mkfs.btrfs", "-q", "-f"]}
 CHECK = {"ext4": ["e2fsck", "-f", "-n"], "xfs": ["xfs_repair", "-n"], "btrfs": ["btrfs", "check", "--readonly"]}

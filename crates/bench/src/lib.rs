@@ -1,5 +1,5 @@
-//! `oneflush bench`: what runs found, compared and drawn; with the feature `laboratory`, beside papers
-//! and in guests.
+//! `oneflush bench`: what runs found, compared and drawn. With the feature `laboratory` also beside
+//! papers, and in guests.
 
 #[cfg(feature = "laboratory")]
 pub mod commits;

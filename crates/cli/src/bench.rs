@@ -169,8 +169,8 @@ pub struct Options {
         help_heading = "Where"
     )]
     guest: Vec<GuestFs>,
-    /// With --guest: the processor of the guest, x86_64 (default) or aarch64, which needs `packages/cross aarch64-linux-gnu`
-    /// before
+    /// With --guest: the processor of the guest, x86_64 (default) or aarch64, which needs
+    /// `packages/cross aarch64-linux-gnu` before
     #[arg(long, value_name = "ARCH", conflicts_with = "paper", help_heading = "Where")]
     guest_arch: Option<GuestArch>,
 

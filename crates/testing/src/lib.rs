@@ -102,11 +102,11 @@ pub fn has_programs(names: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// The folder of what `make build` leaves, for a test that runs these programs with it: an
+/// The folder of what `make built` leaves, for a test that runs these programs with it: an
 /// extension cannot be built inside `cargo test`. `None`: the test skips.
 pub fn built(programs: &[&str]) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("ONEFLUSH_BUILT") else {
-        skip("ONEFLUSH_BUILT is not set; `make units` sets it to the folder of `make build`");
+        skip("ONEFLUSH_BUILT is not set; `make units` sets it to the folder of `make built`");
         return None;
     };
     has_programs(programs).then(|| folder.into())

@@ -130,7 +130,7 @@ pub struct Found {
 pub enum GuestError {
     #[error(
         "--guest: there is no guest/run above {} or the current directory: a guest needs a \
-            checkout of Oneflush; run this in one, after `make build`",
+            checkout of Oneflush; run this in one, after `make build-all`",
         program.display()
     )]
     NoCheckout { program: PathBuf },

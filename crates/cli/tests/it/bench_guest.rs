@@ -34,8 +34,8 @@ fn without_a_checkout_the_error_is_one_line_with_the_way_out() {
     // A copy outside of the checkout.
     let mut command = sandbox.oneflush_as_nobody();
     let output = command.args(["bench", "--guest", "f2fs", "--modes", "delete"]).output().unwrap();
-    assert_refused(&output, 1, &["guest/run", "checkout", "make build"]);
+    assert_refused(&output, 1, &["guest/run", "checkout", "make build-all"]);
     let mut command = sandbox.oneflush_as_nobody();
     command.args(["bench", "--paper", "maw", "--guest", "f2fs", "--only", "Fig. 5"]);
-    assert_refused(&command.output().unwrap(), 1, &["guest/run", "checkout", "make build"]);
+    assert_refused(&command.output().unwrap(), 1, &["guest/run", "checkout", "make build-all"]);
 }

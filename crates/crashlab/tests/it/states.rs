@@ -9,8 +9,8 @@ use crate::share::states_of_one;
 
 /// Of `stock`, which is SQLite alone, for each ten of a strategy of ours. `controls.rs` has it too.
 const STATES_OF_STOCK: u64 = 10;
-/// Runs with faults, of the least number of states.
-const FAULT_RUNS: u64 = 150;
+/// One run with faults for so many states.
+const STATES_A_FAULT_RUN: u64 = 200;
 
 fn simulate(setting: Setting, states: u64, fault_runs: u64, seed: u64, jobs: usize) -> Report {
     register().unwrap();
@@ -35,7 +35,7 @@ fn broken(strategy: StrategyKind, seed: u64) -> Result<(), String> {
     // With `stock` a program may not go on after a failed sync (`findings.rs`).
     let part = states_of_one();
     let (states, fault_runs) =
-        if is_ours { (part, FAULT_RUNS) } else { (part / STATES_OF_STOCK, 0) };
+        if is_ours { (part, part / STATES_A_FAULT_RUN) } else { (part / STATES_OF_STOCK, 0) };
     let report = simulate(Setting::of(strategy.name()), states, fault_runs, seed, 2);
     if let Some(case) = &report.violation {
         return Err(format!(

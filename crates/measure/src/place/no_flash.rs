@@ -1,4 +1,4 @@
-//! In the place of `flash.rs` where the feature `flash` is not: no device of this kind can be named.
+//! In the place of `flash.rs` where the feature `flash` is not: no such device can be named.
 
 use std::fmt;
 use std::fs::File;
