@@ -14,7 +14,7 @@ fn each_command_is_named_and_an_unknown_one_is_refused() {
     for command in ["work", "judge"] {
         assert!(said.contains(command), "{command}: {said}");
     }
-    let unknown = run("cut");
+    let unknown = run("cuts");
     assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
-    assert!(String::from_utf8_lossy(&unknown.stderr).contains("'cut'"), "{unknown:?}");
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("'cuts'"), "{unknown:?}");
 }

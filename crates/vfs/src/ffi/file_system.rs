@@ -6,16 +6,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libsqlite3_sys as sqlite;
-use rustix::fs::{CWD, FsWord, Mode, OFlags, openat, statfs};
+use rustix::fs::{CWD, Mode, OFlags, openat, statfs};
 use rustix::io::Errno;
 
 use super::api::Api;
 use crate::error::Code;
 
-// linux/magic.h
-pub const F2FS: FsWord = 0xF2F5_2010;
-pub const XFS: FsWord = 0x5846_5342;
-const NAMES: [(FsWord, &str); 13] = [
+// linux/magic.h. All are numbers of 32 bits, whatever the field has.
+pub const F2FS: u32 = 0xF2F5_2010;
+pub const XFS: u32 = 0x5846_5342;
+const NAMES: [(u32, &str); 13] = [
     (0xEF53, "ext4"),
     (F2FS, "F2FS"),
     (XFS, "XFS"),
@@ -32,7 +32,7 @@ const NAMES: [(FsWord, &str); 13] = [
 ];
 
 pub struct FileSystem {
-    kind: FsWord,
+    kind: u32,
     pub block_bytes: u64,
 }
 
@@ -40,11 +40,11 @@ impl FileSystem {
     pub fn of(path: &Path) -> Result<FileSystem, String> {
         let stat = statfs(path).map_err(|errno| format!("statfs: {errno}"))?;
         let block_bytes = u64::try_from(stat.f_bsize).unwrap_or_default();
-        Ok(FileSystem { kind: stat.f_type, block_bytes: block_bytes.max(512) })
+        Ok(FileSystem { kind: stat.f_type as u32, block_bytes: block_bytes.max(512) })
     }
 
     /// Fails, with the name of the file system that it is instead.
-    pub fn must_be(&self, wanted: FsWord, what: &str) -> Result<(), String> {
+    pub fn must_be(&self, wanted: u32, what: &str) -> Result<(), String> {
         if self.kind == wanted {
             return Ok(());
         }

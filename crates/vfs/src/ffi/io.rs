@@ -22,7 +22,7 @@ use crate::strategy::AtomicStep;
 use crate::sync::Barrier;
 
 /// What SQLite allocates for us (`szOsFile`): this header, then the file of the VFS below.
-#[repr(C)]
+#[repr(C, align(8))]
 pub struct OpenFile {
     /// "The pMethods member of sqlite3_file". It is first, because SQLite sees an `OpenFile` as a
     /// `sqlite3_file`.

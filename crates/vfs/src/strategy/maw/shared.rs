@@ -357,6 +357,16 @@ impl MawLog {
         finished.map_err(|error| self.life.refuse(&error))
     }
 
+    /// A process that died with `Busy` set may have had the database only reserved, or shared
+    /// (`retire`, `leave`). A connection that was reading meanwhile has not looked since. The
+    /// caller has the database locked exclusively.
+    pub fn make_whole(&self, state: &mut State, main: &dyn Below) -> Result<(), Error> {
+        if state.open.is_none() || state.board.failure().is_some() || !state.board.is_busy() {
+            return Ok(());
+        }
+        self.repair_locked(state, main).map_err(|error| self.life.refuse(&error))
+    }
+
     /// Commits a batch by one record. SQLite has the database locked exclusively.
     pub fn commit(
         &self,
@@ -372,12 +382,13 @@ impl MawLog {
         if !self.is_open(&mut state, main, options)? {
             return Ok(Outcome::Declined);
         }
+        self.make_whole(&mut state, main)?;
         let State { open, board, .. } = &mut *state;
         let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
         log.follow(board);
         if log.is_long(board) {
             // Their pages must be durable in their own places before this epoch ends.
-            self.let_others_leave(log, board, &[])?;
+            self.may_others_leave(log, board, &[])?;
         }
         match under_lock(board, || self.append(log, board, main, batch))? {
             Outcome::Committed => KillPoint::Durable.reached(),

@@ -77,6 +77,9 @@ pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
         if !part.log.is_open(&mut state, part.main, part.options)? {
             return Ok(Outcome::Declined);
         }
+        if part.batch.is_some() {
+            part.log.make_whole(&mut state, part.main)?;
+        }
         states.push(state);
     }
     let at = coordinator(&mut states)?;
@@ -144,11 +147,8 @@ fn prepare_coordinator(part: &Part<'_>, state: &mut State, uuids: &[Uuid]) -> Re
         return Ok(false);
     }
     let ends_epoch = log.is_long(board) || !log.has_begun();
-    if ends_epoch {
-        // Those of this transaction are synced and linked anew.
-        part.log.let_others_leave(log, board, uuids)?;
-    }
-    Ok(ends_epoch)
+    // Those of this transaction are synced and linked anew.
+    Ok(ends_epoch && part.log.may_others_leave(log, board, uuids)?)
 }
 
 /// Makes a database ready for a link to the coordinator's log. False: it is linked there.
@@ -397,6 +397,21 @@ impl MawLog {
             board.note_others(oneflush_blocklog::Epoch(0));
         }
         Ok(())
+    }
+
+    /// The same where the epoch may as well go on: false if one of them is in use. A log that is
+    /// long is no reason to fail a commit; the next one asks again.
+    pub fn may_others_leave(
+        &self,
+        log: &mut OpenLog,
+        board: &Board,
+        but: &[Uuid],
+    ) -> Result<bool, Error> {
+        match self.let_others_leave(log, board, but) {
+            Ok(()) => Ok(true),
+            Err(Error::Below(Code::BUSY)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn cannot_leave(&self, database: &str, why: &str) -> Error {
