@@ -148,7 +148,7 @@ two-clients:
 neighbours:
 	$(OF_TESTED) compat/run --strategy plain neighbours
 
-# ---- Stages that take turns in CI ----
+# ---- Stages that take turns in CI. They stand on `built-all`: a build without the laboratory would take it away from the program ----
 
 ## built-all: as `built`, with the laboratory
 built-all:
@@ -157,7 +157,7 @@ built-all:
 ## slow: tests that take longer
 slow:
 	@scripts/need python3 sqlite3 xfsprogs btrfs-progs
-	ONEFLUSH_BUILT=$(TESTED) scripts/tests --turn slow
+	ONEFLUSH_BUILT=$(TESTED) scripts/tests --laboratory --turn slow
 
 ## laboratory: tests of data sets, emulated devices, guests' plans
 laboratory:
@@ -172,7 +172,7 @@ papers:
 
 ## states: 200,000 states of the crash simulator, ten times what `units` has
 states:
-	ONEFLUSH_BUILT=$(TESTED) ONEFLUSH_TEST_STATES=200000 scripts/tests -p crashlab states:: lsmvbt::no_loss mvbt::the_engine
+	ONEFLUSH_BUILT=$(TESTED) ONEFLUSH_TEST_STATES=200000 scripts/tests --laboratory -p crashlab states:: lsmvbt::no_loss mvbt::the_engine
 
 ## model: the queue of turns and the group flush in all the orders of threads that the model checker tries
 model:

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use oneflush_bench::place::{FsKind, Place};
+use oneflush_measure::place::{FsKind, Place};
 use oneflush_trace::record::{Counts, Labels, Options, Recorder, Target};
 use rusqlite::Connection;
 
