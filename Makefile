@@ -137,7 +137,7 @@ compiled:
 
 ## units: unit and integration tests, a process for each module (`scripts/tests --help`)
 units:
-	@scripts/need python3 sqlite3 mandoc groff-base
+	@scripts/need python3 sqlite3 xfsprogs btrfs-progs mandoc groff-base zsh fish || true
 	ONEFLUSH_BUILT=$(TESTED) scripts/tests
 
 ## two-clients: the sqlite3 shell and Python, with the extension
@@ -156,18 +156,18 @@ built-all:
 
 ## slow: tests that take longer
 slow:
-	@scripts/need python3 sqlite3 xfsprogs btrfs-progs
-	ONEFLUSH_BUILT=$(TESTED) scripts/tests --laboratory --turn slow
+	@scripts/need python3 sqlite3 xfsprogs btrfs-progs chromium fonts-dejavu-core fonts-liberation || true
+	scripts/perfetto-ui build/perfetto-ui || true
+	ONEFLUSH_BUILT=$(TESTED) ONEFLUSH_PERFETTO_UI=$(CURDIR)/build/perfetto-ui scripts/tests --laboratory --turn slow
 
 ## laboratory: tests of data sets, emulated devices, guests' plans
 laboratory:
-	@scripts/need python3 sqlite3 chromium fonts-dejavu-core fonts-liberation zsh fish
-	scripts/perfetto-ui build/perfetto-ui || true
-	ONEFLUSH_BUILT=$(TESTED) ONEFLUSH_PERFETTO_UI=$(CURDIR)/build/perfetto-ui scripts/tests --turn laboratory
+	@scripts/need python3 sqlite3 || true
+	ONEFLUSH_BUILT=$(TESTED) scripts/tests --turn laboratory
 
 ## papers: the short form of the papers' figures, and what is said of them
 papers:
-	@scripts/need python3 chromium fonts-dejavu-core fonts-liberation
+	@scripts/need python3 chromium fonts-dejavu-core fonts-liberation || true
 	ONEFLUSH_BUILT=$(TESTED) scripts/tests --turn papers
 
 ## states: 200,000 states of the crash simulator, ten times what `units` has
@@ -217,6 +217,8 @@ suite-subset:
 
 ## lint: lints as errors, the crates' documentation, and the lock files of what is no member of the workspace
 lint: format
+	scripts/turns.py --check docs/testing.md
+	scripts/guarantees >/dev/null
 	cargo clippy --locked -p oneflush-trace -p oneflush-vfs -p oneflush-blocklog -p oneflush-crashlab -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked -- -D warnings

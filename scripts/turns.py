@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""turns [--table]: the stages of CI that take turns, those of this commit, in one line. --table: how often each has its turn.
+"""turns [--table | --check PAGE]: the stages of CI that take turns, those of this commit, in one line. --table: how often each has its
+turn. --check: whether the page has that table between its marks.
 
 CI runs what `make test` runs and the lints, and of the rest as much as fits into SECONDS_MAX. The rest is packed into lots: each stage
 is in one, and what room is left takes those that are in the fewest. A commit draws its lot by the seed of random tests (scripts/seed),
@@ -14,9 +15,9 @@ import pathlib
 import subprocess
 import sys
 
-SECONDS_MAX = 25 * 60
+SECONDS_MAX = 20 * 60
 # What the others of a lot stand on: the program with the laboratory, and what the extension is loaded from.
-FIRST = ("built-all", 240)
+FIRST = ("built-all", 150)
 # Seconds, and what it proves.
 STAGES = {
     "slow": (600, "tests of the crates that take longer: failing disks, soaks, whole trials, estimates"),
@@ -56,6 +57,13 @@ def lots():
         found[at].append(name)
 
 
+def table(found):
+    lines = ["| turn | in merges, on average once in | proves |", "|---|---:|---|"]
+    for name, (_, proves) in STAGES.items():
+        lines.append(f"| `make {name}` | {len(found) / sum(name in lot for lot in found):.2g} | {proves} |")
+    return "\n".join(lines)
+
+
 def seconds(lot):
     return sum(STAGES[name][0] for name in lot)
 
@@ -63,10 +71,16 @@ def seconds(lot):
 def main():
     found = lots()
     if sys.argv[1:] == ["--table"]:
-        print("| turn | in merges, on average once in | proves |\n|---|---:|---|")
-        for name, (_, proves) in STAGES.items():
-            print(f"| `make {name}` | {len(found) / sum(name in lot for lot in found):.2g} | {proves} |")
+        print(table(found))
         return 0
+    if sys.argv[1:2] == ["--check"] and len(sys.argv) == 3:
+        page = pathlib.Path(sys.argv[2])
+        _, _, rest = page.read_text().partition("<!-- turns -->\n")
+        said, mark, _ = rest.partition("<!-- /turns -->")
+        if mark and said.strip() == table(found):
+            return 0
+        print(f"{page}: the table of turns is another one; `scripts/turns.py --table` prints it", file=sys.stderr)
+        return 1
     if sys.argv[1:]:
         print(__doc__.splitlines()[0], file=sys.stderr)
         return 2

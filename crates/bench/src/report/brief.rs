@@ -4,6 +4,7 @@ use super::format::{kilobytes, millis, option, significant};
 use super::to_stock::is_stock;
 use super::words::Words;
 use super::{ModeReport, Report};
+use oneflush_measure::workload::Unit;
 
 /// The most connections first, then each other number in one line.
 pub fn render(report: &Report) -> String {
@@ -11,12 +12,17 @@ pub fn render(report: &Report) -> String {
     counts.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
     counts.dedup();
     let with = |count: u32| report.modes.iter().filter(move |mode| mode.connections == count);
+    let unit = match report.unit {
+        Unit::Transaction => "commits/s",
+        other => other.per_second(),
+    };
     let mut text = String::new();
     for (at, &count) in counts.iter().enumerate() {
         let writers = if count == 1 { "One writer" } else { &format!("{count} writers at once") };
         if at == 0 {
-            let unit = report.unit.per_second();
-            text.push_str(&format!("{writers}, each commit durable:\n"));
+            let are_durable = with(count).all(|mode| mode.mode.is_durable());
+            let durable = if are_durable { ", each commit durable" } else { "" };
+            text.push_str(&format!("{writers}{durable}:\n"));
             let width = with(count).map(|mode| name(mode).chars().count()).max().unwrap_or(0);
             for mode in with(count) {
                 text.push_str(&format!(
@@ -28,19 +34,15 @@ pub fn render(report: &Report) -> String {
                 ));
             }
         } else {
-            let each: Vec<String> = with(count)
-                .map(|mode| {
-                    let bytes = option(mode.median.bytes_per_transaction, kilobytes);
-                    format!("{} {} ({bytes} KB)", name(mode), rate(report, mode))
-                })
-                .collect();
-            text.push_str(&format!("{writers}: {}.\n", each.join(", ")));
+            let each: Vec<String> =
+                with(count).map(|mode| format!("{} {}", name(mode), rate(report, mode))).collect();
+            text.push_str(&format!("{writers}: {} {unit}.\n", each.join(", ")));
         }
     }
     text
 }
 
-/// "SQLite WAL", "plain WAL"
+/// "SQLite WAL", "WAL (plain)"
 fn name(mode: &ModeReport) -> String {
     let own = Words::name(&mode.mode);
     if is_stock(&mode.mode) { format!("SQLite {own}") } else { own }
@@ -71,7 +73,7 @@ mod tests {
         assert!(lines[1].starts_with("  SQLite WAL     3453 "), "{found}");
         assert!(lines[2].starts_with("  WAL (plain)   20338 "), "{found}");
         assert!(lines[2].ends_with("the longest took 6.90 ms"), "{found}");
-        assert!(lines[3].starts_with("One writer: SQLite WAL 3627 ("), "{found}");
+        assert_eq!(lines[3], "One writer: SQLite WAL 3627, WAL (plain) 4015 commits/s.");
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{found}");
     }
 }

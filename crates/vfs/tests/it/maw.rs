@@ -1,6 +1,7 @@
 //! Strategy `maw` in the rollback modes, with real SQLite on real files. A crash is a copy of the
 //! files at that moment.
 
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -483,4 +484,26 @@ fn a_database_whose_commits_are_in_a_missing_log_is_refused() {
     assert_eq!(std::fs::read(&broken[0]).unwrap(), before);
     let why = oneflush_vfs::inspect(&broken[0]).unwrap_err().to_string();
     assert!(why.contains("[OF-350]"), "{why}");
+}
+
+/// A process that dies while it retires a log, or leaves the one of another database, has had its
+/// own only reserved or shared. Who was reading meanwhile got `SQLITE_IOERR_WRITE` at its next
+/// commit.
+#[test]
+fn who_was_reading_while_another_process_died_commits() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 3);
+    db.execute_batch("BEGIN").unwrap();
+    assert_eq!(count(&db), 3);
+    // The word that a dead process leaves: it keeps its place in every layout of the board.
+    const BUSY: u64 = 2;
+    const BOARD: &str = "-oneflush-shm";
+    let board = std::fs::File::options().write(true).open(side(&path, BOARD)).unwrap();
+    board.write_all_at(&1u64.to_ne_bytes(), BUSY * 8).unwrap();
+    db.execute_batch("INSERT INTO t VALUES (4); COMMIT").unwrap();
+    insert(&db, 1);
+    assert_eq!((count(&db), integrity(&db)), (5, "ok".to_owned()));
+    drop(db);
+    assert_eq!((count(&open_stock(&path)), files(&path)), (5, vec![String::new()]));
 }
