@@ -20,21 +20,21 @@ SECONDS_MAX = 20 * 60
 FIRST = ("built-all", 150)
 # Seconds, and what it proves.
 STAGES = {
-    "slow": (600, "tests of the crates that take longer: failing disks, soaks, whole trials, estimates"),
-    "laboratory": (300, "papers, fleets, emulated flash, guests' plans: the laboratory's own tests"),
-    "states": (300, "200,000 states of the crash simulator, all strategies and engines"),
-    "model": (240, "turns and the group flush in all orders of threads"),
-    "tsan": (300, "races, by ThreadSanitizer"),
+    "slow": (240, "tests of the crates that take longer: failing disks, soaks, whole trials, estimates"),
+    "laboratory": (60, "papers, fleets, emulated flash, guests' plans: the laboratory's own tests"),
+    "states": (120, "200,000 states of the crash simulator, all strategies and engines"),
+    "model": (180, "turns and the group flush in all orders of threads"),
+    "tsan": (270, "races, by ThreadSanitizer"),
     "all-clients": (600, "drivers in five languages, recipes, versions of the crate's dependents"),
     "compat": (420, "stock SQLite, Litestream, backups, kills, full disks beside ours"),
-    "files-turn": (300, "POSIX suites and programs through `oneflush mount`"),
-    "fleet": (240, "a fleet by Spark and DuckDB"),
-    "bare": (480, "packages where no compiler is"),
-    "guest": (480, "F2FS in a guest, and power cuts of one strategy on one file system"),
+    "files-turn": (240, "POSIX suites and programs through `oneflush mount`"),
+    "fleet": (150, "a fleet by Spark and DuckDB"),
+    "bare": (540, "packages where no compiler is"),
+    "guest": (330, "F2FS in a guest, and power cuts of one strategy on one file system"),
     "suite-subset": (600, "SQLite's own tests, whole with one strategy"),
-    "papers": (300, "the papers' short form"),
-    "demo": (300, "the README's first command"),
-    "targets": (180, "the workspace compiles for aarch64 and i686; licences"),
+    "papers": (60, "the papers' short form"),
+    "demo": (200, "the README's first command"),
+    "targets": (200, "the workspace compiles for aarch64 and i686; licences"),
 }
 
 
