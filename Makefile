@@ -108,7 +108,7 @@ ci:
 ## everything: each stage that takes turns, all clients and packages, the whole of SQLite's own suite, a million crash states for each strategy
 everything:
 	@command -v python3 >/dev/null || scripts/need python3
-	@PACKAGES=quick scripts/stages $(STAGES) lint built-all slow laboratory papers states model tsan all-clients compat files fleet bare package-tests \
+	@RUST_VERSIONS=all PACKAGES=quick scripts/stages $(STAGES) lint built-all slow laboratory papers states model tsan all-clients compat files fleet bare package-tests \
 		all-guests targets deny build crash-states sqlite-suite
 
 ## bench: the comparison that docs/results/ keeps, with what packages have: fat LTO
@@ -182,9 +182,9 @@ model:
 tsan:
 	scripts/tsan
 
-## all-clients: drivers in five languages, the recipes of docs/recipes.md as they stand, the crate with the versions of others
+## all-clients: drivers in five languages, the recipes of docs/recipes.md as they stand, the crate with a version of others, or with RUST_VERSIONS=all with each
 all-clients:
-	$(OF_TESTED) RUST_VERSIONS=all clients/run all
+	$(OF_TESTED) clients/run all
 
 ## compat: what else meets a live database: stock SQLite, Litestream, backups, kill -9, full disks
 compat:
