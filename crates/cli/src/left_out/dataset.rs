@@ -1,4 +1,4 @@
-//! In the place of `identify/dataset.rs`.
+//! In the places of `identify/dataset.rs` and `report/dataset.rs`.
 
 use std::path::Path;
 
