@@ -18,7 +18,7 @@
 //! sync may succeed all the same. So the file is poisoned. The exception is a full disk while the
 //! file is extended: no record was there yet, and the file gets its old size back.
 
-#[cfg(all(feature = "uring", target_pointer_width = "64"))]
+#[cfg(feature = "uring")]
 mod in_flight;
 mod measure;
 mod open;
@@ -68,7 +68,7 @@ pub struct DirectFile {
     /// `None` when the kind of write is chosen. Without contention, since one write runs at a time.
     measuring: Mutex<Option<Measuring>>,
     poisoned: AtomicBool,
-    #[cfg(all(feature = "uring", target_pointer_width = "64"))]
+    #[cfg(feature = "uring")]
     in_flight: Mutex<in_flight::InFlight>,
     /// The process that opened the file. A child of a fork shares the descriptor, and knows nothing
     /// of what its parent appends.
@@ -304,7 +304,7 @@ impl Storage for DirectFile {
         self.poison(self.write_all(blocks, offset, ReadWriteFlags::empty()))
     }
 
-    #[cfg(all(feature = "uring", target_pointer_width = "64"))]
+    #[cfg(feature = "uring")]
     fn write_many(&self, writes: Vec<(AlignedBuffer, u64)>) -> io::Result<()> {
         self.check_usable()?;
         let left = match self.is_direct() {

@@ -86,7 +86,7 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
         dsync: AtomicBool::new(heeds_dsync),
         measuring: Mutex::new(heeds_dsync.then(Measuring::default)),
         poisoned: AtomicBool::new(false),
-        #[cfg(all(feature = "uring", target_pointer_width = "64"))]
+        #[cfg(feature = "uring")]
         in_flight: Mutex::default(),
         pid: std::process::id(),
     })
