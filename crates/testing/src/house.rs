@@ -56,6 +56,22 @@ pub fn texts(src: &Path) -> Vec<Text> {
     texts
 }
 
+/// Fails the test if a folder or file in `src` of the crate at `manifest` knows one that knows it,
+/// or if an import passes over a root or a glob, which would hide whose the item is. `least`:
+/// imports that must have been read.
+pub fn assert_no_circle(manifest: &str, least: usize) {
+    let src = Path::new(manifest).join("src");
+    let imports = imports(&src);
+    assert!(imports.len() > least, "the sources were read");
+    let is_module =
+        |first: &String| src.join(first).is_dir() || src.join(first).with_extension("rs").is_file();
+    let hidden = imports.iter().find(|import| !import.to.first().is_some_and(is_module));
+    assert!(hidden.is_none(), "{}; name the module that it is of", hidden.unwrap());
+    if let Some(circle) = circle(&imports, |module| module.first().cloned()) {
+        panic!("a circle; move what they share below both:\n{circle}");
+    }
+}
+
 /// Imports that lead from one part of the crate over others back to it, one a line; none: no part
 /// leads back. `part` says which part a module or an item is of; none: of none that counts.
 pub fn circle(imports: &[Import], part: impl Fn(&[String]) -> Option<String>) -> Option<String> {

@@ -7,8 +7,9 @@ use oneflush_vfs::StrategyKind;
 
 use crate::share::states_of_one;
 
-/// Of `stock`, which is SQLite alone, for each ten of a strategy of ours. `controls.rs` has it too.
-const STATES_OF_STOCK: u64 = 10;
+/// `stock`, which is SQLite alone, gets one state for so many of a strategy of ours. `controls.rs`
+/// has it too.
+const STATES_A_STATE_OF_STOCK: u64 = 10;
 /// One run with faults for so many states.
 const STATES_A_FAULT_RUN: u64 = 200;
 
@@ -34,8 +35,11 @@ fn broken(strategy: StrategyKind, seed: u64) -> Result<(), String> {
     let is_ours = strategy != StrategyKind::Stock;
     // With `stock` a program may not go on after a failed sync (`findings.rs`).
     let part = states_of_one();
-    let (states, fault_runs) =
-        if is_ours { (part, part / STATES_A_FAULT_RUN) } else { (part / STATES_OF_STOCK, 0) };
+    let (states, fault_runs) = if is_ours {
+        (part, part / STATES_A_FAULT_RUN)
+    } else {
+        (part / STATES_A_STATE_OF_STOCK, 0)
+    };
     let report = simulate(Setting::of(strategy.name()), states, fault_runs, seed, 2);
     if let Some(case) = &report.violation {
         return Err(format!(
