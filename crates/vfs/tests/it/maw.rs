@@ -486,6 +486,40 @@ fn a_database_whose_commits_are_in_a_missing_log_is_refused() {
     assert!(why.contains("[OF-350]"), "{why}");
 }
 
+/// A log that is long ends its epoch, for which the databases with commits there have to leave it.
+/// While one of them was in use, each commit got `SQLITE_IOERR_WRITE`.
+#[test]
+fn a_long_log_goes_on_while_another_database_with_commits_there_is_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, paths) = open_several(dir.path(), 2);
+    insert_into_all(&db, 2, "COMMIT").unwrap();
+    drop(db);
+    let small = |at: usize| open_in(&paths[at], "delete", "log_size=1048576");
+    let both = small(0);
+    let uri = format!("file:{}?strategy=maw&atomic=log&log_size=1048576", paths[1].display());
+    both.execute_batch(&format!("ATTACH '{uri}' AS d1")).unwrap();
+    insert_into_all(&both, 2, "COMMIT").unwrap();
+    let (user, writer) = (small(0), small(1));
+    user.execute_batch("BEGIN EXCLUSIVE; INSERT INTO t VALUES(1)").unwrap();
+    // An eighth of the log is long.
+    for rows in 1..=60 {
+        writer.execute("INSERT INTO t VALUES(randomblob(4000))", []).unwrap();
+        assert_eq!(count(&writer), 2 + rows);
+    }
+    let copies = crash_all(dir.path(), &dir.path().join("crash"), &paths);
+    assert_eq!(counts(&copies), [2, 62]);
+    user.execute_batch("COMMIT").unwrap();
+    // It may leave now, and the epoch ends.
+    let epochs = |db| stats(db)["maw"]["log"]["epochs"].clone();
+    let before = epochs(&writer);
+    for _ in 0..3 {
+        writer.execute("INSERT INTO t VALUES(randomblob(4000))", []).unwrap();
+    }
+    assert_ne!(epochs(&writer), before, "{}", stats(&writer));
+    drop((both, user, writer));
+    assert_eq!(counts(&paths), [3, 65]);
+}
+
 /// A process that dies while it retires a log, or leaves the one of another database, has had its
 /// own only reserved or shared. Who was reading meanwhile got `SQLITE_IOERR_WRITE` at its next
 /// commit.
