@@ -5,7 +5,7 @@
 //! trace of any length fits. A signal ends the input, not the program. What was found until then is
 //! told in full, and the exit code is 1.
 
-#[cfg_attr(not(feature = "laboratory"), path = "left_out/dataset.rs")]
+#[cfg(feature = "laboratory")]
 mod dataset;
 mod dataset_options;
 pub mod input;
@@ -26,6 +26,8 @@ use oneflush_trace::import::{ImportError, Reader};
 use oneflush_trace::model::{Event, Names};
 
 use crate::Failure;
+#[cfg(not(feature = "laboratory"))]
+use crate::left_out::dataset;
 use crate::output::Output;
 use dataset_options::DatasetOptions;
 use input::Input;

@@ -4,7 +4,7 @@
 //! A signal ends the input, not the program. What was read until then is told, and the exit code is
 //! 1.
 
-#[cfg_attr(not(feature = "laboratory"), path = "left_out/dataset.rs")]
+#[cfg(feature = "laboratory")]
 mod dataset;
 pub mod read;
 mod text;
@@ -19,6 +19,8 @@ use oneflush_trace::report::{Perfetto, Report, Trace, page};
 
 use crate::Failure;
 use crate::identify::input::{self, Input};
+#[cfg(not(feature = "laboratory"))]
+use crate::left_out::dataset;
 use crate::output::Output;
 use read::Reading;
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::Options;
-use crate::{Failure, left_out};
+use super::message;
+use crate::Failure;
 
-pub fn main(_: &Options, _: &Path) -> Result<(), Failure> {
-    Err(Failure::usage(left_out::message("data sets")))
+pub fn main<Options>(_: &Options, _: &Path) -> Result<(), Failure> {
+    Err(Failure::usage(message("data sets")))
 }
