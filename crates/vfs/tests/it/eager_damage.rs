@@ -16,7 +16,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::common::damaged::{
-    BLOCK_BYTES, Chance, Fixture, RECORD_HEADER_BYTES, Record, UNSOUND, contents, open, set_format,
+    BLOCK_BYTES, Chance, Fixture, RECORD_HEADER_BYTES, Record, Replacement, UNSOUND, contents,
+    open, replacements,
 };
 use crate::common::{self, commits, open_with, side, take_said};
 
@@ -328,7 +329,7 @@ fn a_damaged_last_record_never_leaves_half_of_its_commit() {
 #[test]
 fn a_refusal_leaves_no_new_file() {
     let fixture = Fixture::new("the right one", |db| commits::make(db, 5), false);
-    for (what, bytes, _) in replacements(&fixture) {
+    for (what, bytes, _) in others_logs(&fixture) {
         replace_log(&fixture, bytes.as_deref());
         let before = common::files(&fixture.path);
         refusal(&fixture, "eager");
@@ -336,42 +337,15 @@ fn a_refusal_leaves_no_new_file() {
     }
 }
 
-/// The case, its bytes, and words that must be in the refusal.
-type Replacement = (&'static str, Option<Vec<u8>>, &'static [&'static str]);
-
-/// Logs of another database, or of another state of this one.
-fn replacements(fixture: &Fixture) -> Vec<Replacement> {
+fn others_logs(fixture: &Fixture) -> Vec<Replacement> {
     let other = Fixture::new("another", |db| commits::make(db, 4), false);
-    let of_format = |version: u32| {
-        let mut log = fixture.log.clone();
-        set_format(&mut log, version);
-        Some(log)
-    };
-    let mut chance = Chance(1);
-    let noise = (0..fixture.log.len()).map(|_| chance.below(256) as u8).collect();
-    let mut damaged = fixture.log.clone();
-    let records = fixture.records();
-    damaged[records[records.len() - 2].bytes.start] ^= 1;
-    let mut first_block = fixture.log.clone();
-    first_block[300] ^= 1;
-    vec![
-        ("missing", None, &["missing", "Put it back"]),
-        ("of another database", Some(other.log), &["another"]),
-        ("of a newer format", of_format(9), &["format 9", "newer Oneflush"]),
-        ("of a directory", of_format(4), &["of a directory", "recover --fs"]),
-        ("all zeros", Some(vec![0; fixture.log.len()]), &["empty"]),
-        ("empty", Some(Vec::new()), &["empty"]),
-        ("noise", Some(noise), &["not a log"]),
-        ("a database", Some(fixture.database.clone()), &["not a log"]),
-        ("damaged in its first block", Some(first_block), &["first block", "Restore"]),
-        ("damaged in a record", Some(damaged), &["damaged in record"]),
-    ]
+    replacements(&fixture.log, &fixture.database, other.log)
 }
 
 #[test]
 fn another_log_in_its_place_is_refused_by_eager_and_plain_and_named() {
     let fixture = Fixture::new("the right one", |db| commits::make(db, 5), false);
-    for (what, bytes, words) in replacements(&fixture) {
+    for (what, bytes, words) in others_logs(&fixture) {
         replace_log(&fixture, bytes.as_deref());
         assert_eq!(fixture.judge(what, false), None, "{what}");
         for strategy in ["eager", "plain"] {
@@ -392,7 +366,7 @@ fn another_log_in_its_place_is_refused_by_eager_and_plain_and_named() {
 fn every_refusal_of_a_log_says_how_to_go_on() {
     let fixture = Fixture::new("the right one", |db| commits::make(db, 5), false);
     let mut silent = Vec::new();
-    for (what, bytes, _) in replacements(&fixture) {
+    for (what, bytes, _) in others_logs(&fixture) {
         replace_log(&fixture, bytes.as_deref());
         let said = refusal(&fixture, "eager");
         if !["Put it back", "Restore", "restore", "Put the", "Use ", "Mount the directory"]

@@ -9,7 +9,6 @@
 //! other, may be missing. What `oneflush recover --dry-run` says before agrees with the open.
 
 use std::fs::{self, File};
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +17,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::common::damaged::{
-    BLOCK_BYTES, Chance, RECORD_HEADER_BYTES, contents, open_or_refused, set_format,
+    BLOCK_BYTES, Chance, RECORD_HEADER_BYTES, Record, contents, in_threads, open_or_refused,
+    records, replacements, scratch,
 };
 use crate::common::{commits, crash, files, open_stock, open_with, side, take_said};
 
@@ -31,17 +31,6 @@ struct Fixture {
     database: Vec<u8>,
     log: Vec<u8>,
     commits: i64,
-}
-
-struct Record {
-    bytes: Range<usize>,
-    epoch: u64,
-    lsn: u64,
-}
-
-fn scratch() -> TempDir {
-    let shm = Path::new("/dev/shm");
-    if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap()
 }
 
 impl Fixture {
@@ -113,25 +102,8 @@ impl Fixture {
         self.judge(&format!("bit {bit} of byte {at}"), last_may_go)
     }
 
-    /// The records in the order of their LSNs.
     fn records(&self) -> Vec<Record> {
-        let number = |at: usize, len: usize| {
-            let bytes = self.log[at..at + len].iter().rev();
-            bytes.fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
-        };
-        let starts = (BLOCK_BYTES..self.log.len())
-            .step_by(BLOCK_BYTES)
-            .filter(|&at| self.log[at..at + 4] == *b"1FLR");
-        let mut records: Vec<Record> = starts
-            .map(|at| Record {
-                bytes: at..at + RECORD_HEADER_BYTES + number(at + 32, 4) as usize,
-                epoch: number(at + 8, 8),
-                lsn: number(at + 16, 8),
-            })
-            .collect();
-        records.sort_by_key(|record| record.lsn);
-        assert!(records.len() > 4, "{}", self.name);
-        records
+        records(&self.log, &self.name)
     }
 }
 
@@ -147,15 +119,6 @@ fn open_as(path: &Path, strategy: &str) -> Result<Result<i64, String>, String> {
         Err(error) => Err(error.to_string()),
         Ok(_) => Ok(commits::check(&db)),
     }
-}
-
-fn in_threads(fixtures: Vec<Fixture>, test: impl Fn(&Fixture, Chance) + Sync) {
-    std::thread::scope(|scope| {
-        for (seed, fixture) in fixtures.into_iter().enumerate() {
-            let test = &test;
-            scope.spawn(move || test(&fixture, Chance(seed as u64)));
-        }
-    });
 }
 
 #[test]
@@ -254,43 +217,14 @@ fn a_flipped_bit_in_the_database_header_loses_nothing() {
     }
 }
 
-/// The case, its bytes, and words that must be in the refusal.
-type Replacement = (&'static str, Option<Vec<u8>>, &'static [&'static str]);
-
-fn replacements(fixture: &Fixture) -> Vec<Replacement> {
-    let other = Fixture::new(4096, false, |db| commits::make(db, 4));
-    let pages_of_512 = Fixture::new(512, false, |db| commits::make(db, 4));
-    let of_format = |version: u32| {
-        let mut log = fixture.log.clone();
-        set_format(&mut log, version);
-        Some(log)
-    };
-    let mut chance = Chance(1);
-    let noise = (0..fixture.log.len()).map(|_| chance.below(256) as u8).collect();
-    let mut damaged = fixture.log.clone();
-    let records = fixture.records();
-    damaged[records[records.len() - 2].bytes.start] ^= 1;
-    let mut first_block = fixture.log.clone();
-    first_block[300] ^= 1;
-    vec![
-        ("missing", None, &["missing", "Put it back"]),
-        ("of another database", Some(other.log), &["another"]),
-        ("of another page size", Some(pages_of_512.log), &["another"]),
-        ("of a newer format", of_format(9), &["format 9", "newer Oneflush"]),
-        ("of a directory", of_format(4), &["of a directory", "recover --fs"]),
-        ("all zeros", Some(vec![0; fixture.log.len()]), &["empty"]),
-        ("empty", Some(Vec::new()), &["empty"]),
-        ("noise", Some(noise), &["not a log"]),
-        ("a database", Some(fixture.database.clone()), &["not a log"]),
-        ("damaged in its first block", Some(first_block), &["first block", "Restore"]),
-        ("damaged in a record", Some(damaged), &["damaged in record"]),
-    ]
-}
-
 #[test]
 fn another_log_in_its_place_is_refused_by_every_strategy_with_a_way_out() {
     let fixture = Fixture::new(4096, false, |db| commits::make(db, 5));
-    for (what, bytes, words) in replacements(&fixture) {
+    let other = Fixture::new(4096, false, |db| commits::make(db, 4));
+    let pages_of_512 = Fixture::new(512, false, |db| commits::make(db, 4));
+    let mut cases = replacements(&fixture.log, &fixture.database, other.log);
+    cases.push(("of another page size", Some(pages_of_512.log), &["another"]));
+    for (what, bytes, words) in cases {
         let replace = || {
             fixture.restore();
             match &bytes {

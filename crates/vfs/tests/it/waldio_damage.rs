@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::common::damaged::{BLOCK_BYTES, Chance, contents, open_or_refused, set_format};
+use crate::common::damaged::{
+    BLOCK_BYTES, Chance, contents, in_threads, open_or_refused, scratch, set_format,
+};
 use crate::common::{self, commits, crash, files, open_stock, open_with, side, take_said};
 
 const LAYOUTS: [&str; 4] = ["embed", "pad512", "pad4k", "pad8k"];
@@ -70,11 +72,6 @@ impl Geometry {
         let lane = if self.displaces() { 256 * 4096 } else { 0 };
         self.first_slot + group * (256 * self.slot_bytes + lane) + at * self.slot_bytes
     }
-}
-
-fn scratch() -> TempDir {
-    let shm = Path::new("/dev/shm");
-    if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap()
 }
 
 fn frames(path: &Path) -> u32 {
@@ -199,15 +196,6 @@ fn open(path: &Path) -> Result<Result<i64, String>, String> {
         Ok(0) => Ok(Ok(0)),
         _ => Ok(commits::check(&db)),
     }
-}
-
-fn in_threads(fixtures: Vec<Fixture>, test: impl Fn(&Fixture, Chance) + Sync) {
-    std::thread::scope(|scope| {
-        for (seed, fixture) in fixtures.into_iter().enumerate() {
-            let test = &test;
-            scope.spawn(move || test(&fixture, Chance(seed as u64)));
-        }
-    });
 }
 
 #[test]

@@ -23,7 +23,7 @@ const CHECKSUM_AT: usize = 508;
 const SAMPLE: usize = 40;
 
 /// A place for thousands of small databases, which need no device.
-fn scratch() -> TempDir {
+pub fn scratch() -> TempDir {
     let shm = Path::new("/dev/shm");
     if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap()
 }
@@ -150,27 +150,8 @@ impl Fixture {
         }
     }
 
-    /// The records in the order of their LSNs.
     pub fn records(&self) -> Vec<Record> {
-        let number = |at: usize, len: usize| {
-            self.log[at..at + len]
-                .iter()
-                .rev()
-                .fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
-        };
-        let starts = (BLOCK_BYTES..self.log.len())
-            .step_by(BLOCK_BYTES)
-            .filter(|&at| self.log[at..at + 4] == *b"1FLR");
-        let mut records: Vec<Record> = starts
-            .map(|at| Record {
-                bytes: at..at + RECORD_HEADER_BYTES + number(at + 32, 4) as usize,
-                epoch: number(at + 8, 8),
-                lsn: number(at + 16, 8),
-            })
-            .collect();
-        records.sort_by_key(|record| record.lsn);
-        assert!(records.len() > 4, "{}", self.name);
-        records
+        records(&self.log, self.name)
     }
 
     /// Damages a file at some places, opens, and judges. Afterwards the files are as before.
@@ -201,6 +182,67 @@ impl Fixture {
         );
         Some(found)
     }
+}
+
+/// The records of a log in the order of their LSNs.
+pub fn records(log: &[u8], name: &str) -> Vec<Record> {
+    let number = |at: usize, len: usize| {
+        let bytes = log[at..at + len].iter().rev();
+        bytes.fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
+    };
+    let starts =
+        (BLOCK_BYTES..log.len()).step_by(BLOCK_BYTES).filter(|&at| log[at..at + 4] == *b"1FLR");
+    let mut records: Vec<Record> = starts
+        .map(|at| Record {
+            bytes: at..at + RECORD_HEADER_BYTES + number(at + 32, 4) as usize,
+            epoch: number(at + 8, 8),
+            lsn: number(at + 16, 8),
+        })
+        .collect();
+    records.sort_by_key(|record| record.lsn);
+    assert!(records.len() > 4, "{name}");
+    records
+}
+
+/// The case, its bytes, and words that must be in the refusal.
+pub type Replacement = (&'static str, Option<Vec<u8>>, &'static [&'static str]);
+
+/// What may lie in the place of a log: `other` is that of another database.
+pub fn replacements(log: &[u8], database: &[u8], other: Vec<u8>) -> Vec<Replacement> {
+    let of_format = |version: u32| {
+        let mut log = log.to_vec();
+        set_format(&mut log, version);
+        Some(log)
+    };
+    let mut chance = Chance(1);
+    let noise = (0..log.len()).map(|_| chance.below(256) as u8).collect();
+    let mut damaged = log.to_vec();
+    let records = records(log, "the log that was there");
+    damaged[records[records.len() - 2].bytes.start] ^= 1;
+    let mut first_block = log.to_vec();
+    first_block[300] ^= 1;
+    vec![
+        ("missing", None, &["missing", "Put it back"]),
+        ("of another database", Some(other), &["another"]),
+        ("of a newer format", of_format(9), &["format 9", "newer Oneflush"]),
+        ("of a directory", of_format(4), &["of a directory", "recover --fs"]),
+        ("all zeros", Some(vec![0; log.len()]), &["empty"]),
+        ("empty", Some(Vec::new()), &["empty"]),
+        ("noise", Some(noise), &["not a log"]),
+        ("a database", Some(database.to_vec()), &["not a log"]),
+        ("damaged in its first block", Some(first_block), &["first block", "Restore"]),
+        ("damaged in a record", Some(damaged), &["damaged in record"]),
+    ]
+}
+
+/// One thread a fixture, each with chances of its own.
+pub fn in_threads<F: Send>(fixtures: Vec<F>, test: impl Fn(&F, Chance) + Sync) {
+    std::thread::scope(|scope| {
+        for (seed, fixture) in fixtures.into_iter().enumerate() {
+            let test = &test;
+            scope.spawn(move || test(&fixture, Chance(seed as u64)));
+        }
+    });
 }
 
 /// A database file and its log.
