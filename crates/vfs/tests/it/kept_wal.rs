@@ -218,6 +218,33 @@ fn a_long_wal_is_begun_anew() {
     );
 }
 
+/// A reader keeps the WAL from beginning anew, so it grows to any size.
+#[test]
+fn a_very_long_wal_is_cut_once_its_mark_is_durable() {
+    const MIB: u64 = 1 << 20;
+    let _guard = recorder::begin();
+    let (_dir, path) = closed();
+    let size_bytes = |suffix| std::fs::metadata(side(&path, suffix)).unwrap().len();
+    let (db, reader) = (open(&path), open(&path));
+    reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+    let rows = count(&db);
+    db.execute_batch("CREATE TABLE large AS SELECT zeroblob(20 << 20)").unwrap();
+    assert!(size_bytes("-wal") > 20 * MIB);
+    drop(reader);
+    recorder::take();
+    drop(db);
+    let calls = recorder::take();
+    let last = |wanted: &str| calls.iter().rposition(|call| call.starts_with(wanted)).unwrap();
+    assert!(last("xSync") < last("xTruncate"), "{calls:?}");
+    assert_eq!(size_bytes(KEPT), 8 * MIB);
+    let db = open(&path);
+    insert(&db, 3);
+    assert_sound(&db, rows + 3);
+    drop(db);
+    assert!(size_bytes(KEPT) <= 8 * MIB);
+    assert_sound(&open_stock(&path), rows + 3);
+}
+
 /// The promise: a WAL that was closed means nothing to another database file.
 #[test]
 fn another_database_file_in_the_place_of_the_old_one_is_what_counts() {

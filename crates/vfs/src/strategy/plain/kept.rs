@@ -54,6 +54,10 @@ const DURABLE_MARK: &[u8; 16] = b"Oneflush: synced";
 /// A WAL of more frames is begun anew: its opener would have to read them all.
 const FRAMES_MAX: u32 = 32;
 
+/// A kept WAL is not longer than this. SQLite's automatic checkpoint comes at 1,000 frames, which
+/// are 4 MiB; a reader can make a WAL of any size.
+const KEPT_BYTES_MAX: u64 = 8 << 20;
+
 /// No file system's clock is coarser.
 const CLOCK_TICK_MAX: Duration = Duration::from_millis(20);
 
@@ -170,9 +174,18 @@ pub fn look_at(wal: &dyn Below, database: &dyn Below) -> Option<Kept> {
 /// salts only where the header counts none. A writer that did not take such a WAL up would use the
 /// same salts again. The same first frames would then make those behind them valid.
 pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
-    if is_marked(wal) {
-        return Ok(());
+    if !is_marked(wal) {
+        mark(wal, end_bytes)?;
     }
+    // Not before the mark is durable: a crash would leave the older ones of the frames. A WAL with
+    // the other mark is shorter.
+    if wal.size_bytes()? > KEPT_BYTES_MAX {
+        wal.truncate(KEPT_BYTES_MAX)?;
+    }
+    Ok(())
+}
+
+fn mark(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
     let mut header = first_header(wal)?;
     let mut mark = MARK;
     if let Some((page_bytes, chain)) = begin(wal)? {
