@@ -154,6 +154,14 @@ impl Database {
     fn live(&self) -> Vec<Arc<Connection>> {
         lock(&self.connections).iter().filter_map(Weak::upgrade).collect()
     }
+
+    /// Those that SQLite may open files for. Another thread can keep a connection alive for a
+    /// moment after its close, and its address is then the next one's.
+    fn open_ones(&self) -> Vec<Arc<Connection>> {
+        let mut open = self.live();
+        open.retain(|one| !one.is_closed.load(Relaxed));
+        open
+    }
 }
 
 /// All databases of this process.
@@ -196,6 +204,9 @@ pub struct Connection {
     /// The connection has written the database file in a mode in which the strategy is inactive,
     /// since this was last looked at; and why.
     writes_in_place: Mutex<Option<String>>,
+    /// SQLite closes the database file, and then frees the memory with its name. Relaxed: whoever
+    /// gets that memory comes after the free.
+    is_closed: AtomicBool,
 }
 
 /// What is needed to open a main database file.
@@ -225,6 +236,7 @@ impl Connection {
             samples: Samples::default(),
             rollback_mode: Mutex::new("delete"),
             writes_in_place: Mutex::default(),
+            is_closed: AtomicBool::new(false),
         });
         let mut connections = lock(&connection.database.connections);
         connections.retain(|other| other.strong_count() > 0);
@@ -250,6 +262,10 @@ impl Connection {
             in_wal_mode.take_over(before.told());
         }
         again
+    }
+
+    pub(crate) fn note_close(&self) {
+        self.is_closed.store(true, Relaxed);
     }
 
     pub fn database(&self) -> &Database {
@@ -319,7 +335,7 @@ impl Connection {
             return Some(last);
         }
         let (_, database_path) = Role::of_side_file(path)?;
-        let mut live = Database::find(database_path)?.live();
+        let mut live = Database::find(database_path)?.open_ones();
         if live.len() == 1 { live.pop() } else { None }
     }
 
@@ -331,7 +347,7 @@ impl Connection {
             |connection: &Arc<Connection>| name_address.checked_sub(connection.name_address);
         let nearest = noted
             .database
-            .live()
+            .open_ones()
             .into_iter()
             .filter(|one| before(one).is_some())
             .min_by_key(before)?;
@@ -513,6 +529,16 @@ mod tests {
         assert_eq!(Connection::of_wal("/wal/a.db-wal", 5030).unwrap().id, high.id);
         assert!(Connection::of_wal("/wal/a.db-wal", 900).is_none(), "before all names");
         assert!(Connection::of_wal("/wal/b.db-wal", 5030).is_none(), "another database");
+    }
+
+    #[test]
+    fn a_connection_that_is_closed_owns_no_wal_though_another_thread_still_holds_it() {
+        let closed = open_at("/wal/c.db", 1000);
+        closed.note_close();
+        let next = open_at("/wal/c.db", 1000);
+        next.note_use();
+        assert_eq!(Connection::of_wal("/wal/c.db-wal", 1030).unwrap().id, next.id);
+        drop(closed);
     }
 
     #[test]

@@ -397,7 +397,12 @@ impl<B: MainFile> File<B> {
 
     pub fn closing(&self) {
         match self.role {
-            Role::Db => self.strategy().call(|strategy| strategy.closing()),
+            Role::Db => {
+                if let Some(connection) = self.connection() {
+                    connection.note_close();
+                }
+                self.strategy().call(|strategy| strategy.closing());
+            }
             Role::Wal => self.strategy().call(|strategy| strategy.closing_wal()),
             Role::SuperJournal => super_journal::closing(),
             Role::RollbackJournal => self.strategy().call(|strategy| {
