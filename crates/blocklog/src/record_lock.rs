@@ -1,17 +1,16 @@
 //! Record locks of open files (`F_OFD_SETLK`, Linux 3.15): on single bytes, which need not be
 //! there. The kernel takes them away when the last descriptor of the open file is closed.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Errno;
 
 /// A record lock of the open file, on one byte. `command` takes the lock or asks what is in
 /// its way. The answer is the kind of that lock.
 pub fn record_lock_at(
-    file: &File,
+    file: impl AsFd,
     command: libc::c_int,
     kind: libc::c_int,
     byte: i64,
@@ -21,7 +20,7 @@ pub fn record_lock_at(
 
 /// The same on several bytes.
 pub fn record_lock_in(
-    file: &File,
+    file: impl AsFd,
     command: libc::c_int,
     kind: libc::c_int,
     bytes: Range<i64>,
@@ -33,7 +32,7 @@ pub fn record_lock_in(
     lock.l_start = bytes.start as libc::off_t;
     lock.l_len = (bytes.end - bytes.start) as libc::off_t;
     // SAFETY: an open file, and a structure that lives during the call.
-    match unsafe { libc::fcntl(file.as_raw_fd(), command, &mut lock) } {
+    match unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &mut lock) } {
         0 => Ok(libc::c_int::from(lock.l_type)),
         _ => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
     }

@@ -29,6 +29,11 @@ pub trait Below: Send + Sync {
     fn descriptor(&self) -> Option<RawFd> {
         None
     }
+    /// Takes the turn to close the database, or gives it back. `BUSY`: another connection, of
+    /// whichever process, has it. Without such a lock every connection has its turn.
+    fn turn_to_close(&self, _take: bool) -> Result<(), Code> {
+        Ok(())
+    }
 }
 
 /// The WAL index of a main database file, which all its connections share ("WAL-Index Format").

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl, fstat, stat};
 use rustix::io::{Errno, ReadWriteFlags, pwrite, pwritev2};
 
 use self::measure::Measuring;
@@ -102,6 +102,17 @@ impl DirectFile {
     /// last write of a process that has died is done, which may still be in flight then.
     pub fn of_same_open_file(&self) -> io::Result<File> {
         self.file.try_clone()
+    }
+
+    /// False: the file was deleted, or another one has its name. A name that leads nowhere now is
+    /// no sign of that: the file may have been moved with its folder.
+    pub fn has_name(&self, path: &Path) -> io::Result<bool> {
+        let ours = fstat(&self.file)?;
+        Ok(ours.st_nlink > 0
+            && match stat(path) {
+                Ok(there) => (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino),
+                Err(_) => true,
+            })
     }
 
     /// False where the file system refused direct I/O, or does buffered I/O in its place.

@@ -1,11 +1,14 @@
 //! A file of the VFS below, by its raw `sqlite3_file`.
 
 use std::ffi::{c_int, c_void};
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libsqlite3_sys as sqlite;
+use oneflush_blocklog::record_lock::record_lock_at;
+use rustix::io::Errno;
 
+use super::apart::Apart;
 use crate::error::Code;
 use crate::port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
 
@@ -16,6 +19,10 @@ const MX_FRAME: usize = 16;
 /// The place of `nBackfill`, behind the two copies of the header.
 const N_BACKFILL: usize = 96;
 
+/// The byte of a database whose record lock is the turn to close it. SQLite locks the 512 bytes
+/// before it (os_unix.c, `PENDING_BYTE` to `SHARED_FIRST + SHARED_SIZE`).
+const TURN_TO_CLOSE: i64 = 0x4000_0200;
+
 /// The open file that the VFS below made inside our `sqlite3_file`. It is used only between `xOpen`
 /// and `xClose` (invariant 4), and by one thread at a time, as SQLite promises for every file.
 #[derive(Clone, Copy)]
@@ -23,6 +30,7 @@ pub struct BelowFile {
     file: *mut sqlite::sqlite3_file,
     /// Of a database file of the "unix" VFS.
     descriptor: Option<RawFd>,
+    apart: Option<Apart>,
 }
 
 // SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its
@@ -64,12 +72,18 @@ impl BelowFile {
     /// # Safety
     /// `file` was opened by the VFS below, successfully, and is not used after `xClose`.
     pub unsafe fn new(file: *mut sqlite::sqlite3_file) -> BelowFile {
-        BelowFile { file, descriptor: None }
+        BelowFile { file, descriptor: None, apart: None }
     }
 
     /// The same file, whose descriptor is known.
     pub fn with_descriptor(self, descriptor: Option<RawFd>) -> BelowFile {
-        BelowFile { descriptor, ..self }
+        let known = BelowFile { descriptor, ..self };
+        BelowFile { apart: known.borrowed().and_then(Apart::of), ..known }
+    }
+
+    fn borrowed(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: SQLite has the descriptor open as long as the file is.
+        self.descriptor.map(|descriptor| unsafe { BorrowedFd::borrow_raw(descriptor) })
     }
 
     /// The methods of the file below.
@@ -95,6 +109,7 @@ impl BelowFile {
     }
 
     pub fn close(&self) -> c_int {
+        let _apart = self.apart.map(Apart::to_close);
         call!(self, xClose)
     }
 
@@ -137,6 +152,7 @@ impl Below for BelowFile {
 
     #[inline]
     fn lock(&self, level: LockLevel) -> Result<(), Code> {
+        let _apart = self.apart.filter(|_| level == LockLevel::Shared).map(Apart::to_lock);
         check(call!(self, xLock, level as c_int))
     }
 
@@ -165,6 +181,18 @@ impl Below for BelowFile {
 
     fn descriptor(&self) -> Option<RawFd> {
         self.descriptor
+    }
+
+    /// The lock belongs to this connection's open file, so connections of one process exclude each
+    /// other as well. It ends with the process at the latest.
+    fn turn_to_close(&self, take: bool) -> Result<(), Code> {
+        let Some(file) = self.borrowed() else { return Ok(()) };
+        let kind = if take { libc::F_WRLCK } else { libc::F_UNLCK };
+        match record_lock_at(file, libc::F_OFD_SETLK, kind, TURN_TO_CLOSE) {
+            Err(Errno::AGAIN | Errno::ACCESS) => Err(Code::BUSY),
+            // Without such locks, or without the right to write, there are no turns.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 }
 

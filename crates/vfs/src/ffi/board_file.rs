@@ -352,8 +352,12 @@ impl Common for BoardFile {
         let mut log = lock(&self.log);
         let file = match log.take() {
             Some(file) => file,
-            None => OwnFile::open(|| open_to_lock(Path::new(&self.log_path)))
-                .map_err(|_| Code::CANTOPEN)?,
+            None => match OwnFile::open(|| open_to_lock(Path::new(&self.log_path))) {
+                Ok(file) => file,
+                // A last close has just removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Code::BUSY),
+                Err(_) => return Err(Code::CANTOPEN),
+            },
         };
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {}

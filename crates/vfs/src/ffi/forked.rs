@@ -51,13 +51,13 @@ use libsqlite3_sys as sqlite;
 use rustix::fs::{Mode, OFlags};
 
 use super::api::Api;
-use super::at_exit;
 use super::below::BelowFile;
 use super::inherited;
 use super::io::{self, OpenFile, State};
 use super::page_cache::descriptor_of;
 use super::reserve::Handle;
 use super::virtual_file;
+use super::{apart, at_exit};
 use crate::calls::Calls;
 use crate::config::{Options, StrategyKind};
 use crate::connection::{AllDatabases, Connection, Database};
@@ -219,6 +219,13 @@ impl Left {
         }
     }
 
+    /// Takes the turn to close for one of the connections, if one is open.
+    pub fn takes_turn_to_close(&self) -> bool {
+        let open = OPEN.lock();
+        let main = self.still_open(&open).next();
+        main.is_none_or(|(_, main)| main.file.below().turn_to_close(true).is_ok())
+    }
+
     /// Gives up the locks of all connections on the database file. The image is copied and nobody
     /// can write to it, so the connections need not keep the database from its last close.
     pub fn give_up_locks(&self) {
@@ -305,6 +312,7 @@ pub fn in_parent() {
 }
 
 pub fn in_child() {
+    apart::in_child();
     let Some(Prepared { databases, all, mut open, own_files }) = take_prepared() else { return };
     replace_by_nothing(&own_files);
     for opened in open.iter_mut() {

@@ -78,6 +78,7 @@ macro_rules! method_tables {
     };
 }
 
+mod apart;
 mod api;
 mod at_exit;
 mod below;
@@ -97,6 +98,7 @@ mod io;
 #[cfg(not(feature = "loadable"))]
 mod linked;
 mod looking_on;
+mod named_log;
 mod open;
 mod page_cache;
 mod process;

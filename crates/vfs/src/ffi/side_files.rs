@@ -21,8 +21,11 @@ use super::below::BelowFile;
 use super::board_file::BoardFile;
 use super::forked;
 use super::image_memory::MappedImage;
+use super::named_log::NamedLog;
 use super::simulated_atomic::{SimulatedExchange, SimulatedWrite};
-use super::{checkpoint, exchange, f2fs_atomic, looking_on, page_cache, simulated_board};
+use super::{
+    checkpoint, descriptor, exchange, f2fs_atomic, looking_on, page_cache, simulated_board,
+};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::journal_end::{self, Seen};
@@ -49,9 +52,18 @@ unsafe impl Sync for Files {}
 impl Files {
     /// True if the files of the VFS below are the operating system's files of the same names.
     fn are_real(&self) -> bool {
-        // SAFETY: the VFS below lives for ever, and so does its name.
-        unsafe { CStr::from_ptr((*self.below).zName) }.to_bytes().starts_with(b"unix")
+        // SAFETY: the VFS below lives for ever.
+        unsafe { is_unix(self.below) }
     }
+}
+
+/// One of SQLite's own VFSes for Unix.
+///
+/// # Safety
+/// The VFS lives for ever.
+pub unsafe fn is_unix(vfs: *const sqlite::sqlite3_vfs) -> bool {
+    // SAFETY: as the caller promises. A registered VFS has a name, which lives as long.
+    unsafe { CStr::from_ptr((*vfs).zName) }.to_bytes().starts_with(b"unix")
 }
 
 impl SideFiles for Files {
@@ -185,7 +197,7 @@ impl LogFiles for Files {
             return Ok(None);
         }
         let file = DirectFile::open_beside(path, database).map_err(|error| self.code(&error))?;
-        Ok(Some(LogFile(Box::new(file))))
+        Ok(Some(LogFile(Box::new(NamedLog::new(file, path, self.api)))))
     }
 
     fn open_log_to_read(&self, path: &str) -> Result<Option<LogFile>, Code> {
@@ -209,7 +221,7 @@ impl LogFiles for Files {
         let (path, database) = (Path::new(path), Path::new(database_of(path)));
         let file = DirectFile::create_beside(path, database).map_err(|error| self.code(&error))?;
         sync_directory(path).map_err(|error| self.code(&error))?;
-        Ok(LogFile(Box::new(file)))
+        Ok(LogFile(Box::new(NamedLog::new(file, path, self.api))))
     }
 
     fn claim_image(&self, path: &str) -> Result<(), Code> {
@@ -497,7 +509,10 @@ impl VfsFile {
             if code != sqlite::SQLITE_OK {
                 return Err(Code(code));
             }
-            Ok(VfsFile { below: BelowFile::new(raw), _file: file, _name: name })
+            let is_database = flags & sqlite::SQLITE_OPEN_MAIN_DB != 0 && is_unix(vfs);
+            let descriptor = is_database.then(|| descriptor::of_unix_file(vfs, raw)).flatten();
+            let below = BelowFile::new(raw).with_descriptor(descriptor);
+            Ok(VfsFile { below, _file: file, _name: name })
         }
     }
 }

@@ -10,7 +10,7 @@ use libsqlite3_sys as sqlite;
 use super::api::Api;
 use super::checkpoint::Checkpoints;
 use super::io::HEADER_BYTES;
-use super::side_files::Files;
+use super::side_files::{Files, is_unix};
 use super::{callback, callback_or, open, virtual_file};
 use crate::absorbed_super;
 use crate::calls;
@@ -67,8 +67,8 @@ impl Shim {
             defaults: Mutex::new(options),
             run_checkpoint: Arc::new(Checkpoints { api }),
             side_files: Arc::new(Files { api, below }),
-            // SAFETY: a registered VFS has a name.
-            is_over_unix: unsafe { CStr::from_ptr((*below).zName) }.to_bytes().starts_with(b"unix"),
+            // SAFETY: a registered VFS lives for ever.
+            is_over_unix: unsafe { is_unix(below) },
             vfs: std::ptr::null_mut(),
         }));
         // SAFETY: SQLite changes nothing of a registered VFS but its pNext, and never frees it. The

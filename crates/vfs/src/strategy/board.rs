@@ -119,7 +119,8 @@ pub trait Common: Send + Sync {
     fn batching(&self) -> &ProcessBatching;
     /// Takes *alone*, if no process has *use* (invariant 6).
     fn be_alone(&self) -> Result<bool, Code>;
-    /// Takes *use*; gives *alone* back for it. `SQLITE_BUSY`: another process is alone.
+    /// Takes *use*; gives *alone* back for it. `SQLITE_BUSY`: another process is alone, or has
+    /// removed the log.
     fn begin_use(&self) -> Result<(), Code>;
     /// Takes *shown*. The caller has *use*.
     fn show_use(&self);

@@ -6,6 +6,7 @@
 //! Read-only places, forks and mount points need other users and processes: `compat/run --strategy
 //! eager places`.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use rusqlite::backup::Backup;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::common::{
-    LOGGED, assert_plain, commits, crash, files, integrity, number, open_stock, reserve, scratch,
+    LOGGED, assert_plain, commits, crash, files, integrity, number, open_stock, open_with, reserve,
+    scratch, side, take_said,
 };
 
 fn journal_mode(db: &Connection, mode: &str) -> rusqlite::Result<String> {
@@ -340,5 +342,49 @@ fn attached_databases_each_have_their_log() {
         assert_plain(&path, 9);
         assert_eq!(commits::check(&open_stock(&second)), Ok(9));
         assert_eq!(files(&second), [""]);
+    }
+}
+
+/// A commit that nobody would find again is not acknowledged. The folder of a database may be moved
+/// with all its files.
+#[test]
+fn a_log_that_is_deleted_or_replaced_acknowledges_nothing_more() {
+    let of_maw = ("maw", "-maw", "delete");
+    for (strategy, log, mode) in
+        [("eager", "-oneflush", "wal"), ("waldio", "-waldio", "wal"), of_maw]
+    {
+        for done in ["deleted", "replaced", "moved"] {
+            if done == "moved" && mode == "delete" {
+                // In a rollback mode SQLite itself does not write to a file that was moved.
+                continue;
+            }
+            let (dir, _) = scratch();
+            let folder = dir.path().join("folder");
+            fs::create_dir(&folder).unwrap();
+            let path = folder.join("a.db");
+            let parameters = format!("strategy={strategy}&atomic=log");
+            let db = open_with(&path, &parameters).unwrap();
+            db.execute_batch(&format!("PRAGMA journal_mode={mode}; PRAGMA synchronous=full"))
+                .unwrap();
+            commits::create(&db);
+            commits::make(&db, 3);
+            let (log, other) = (side(&path, log), dir.path().join("other"));
+            take_said(&path);
+            match done {
+                "deleted" => fs::remove_file(log).unwrap(),
+                "replaced" => {
+                    fs::copy(&log, &other).unwrap();
+                    fs::rename(other, log).unwrap();
+                }
+                _ => fs::rename(folder, other).unwrap(),
+            }
+            let what = format!("{strategy}, {done}");
+            for attempt in 1..=2 {
+                let made = commits::try_make(&db);
+                assert_eq!(made.is_ok(), done == "moved", "{what}, {attempt}: {made:?}");
+            }
+            let said = take_said(&path);
+            assert_eq!(said.contains("deleted or replaced"), done != "moved", "{what}: {said}");
+        }
     }
 }

@@ -38,6 +38,7 @@ mod plain;
 mod plain_writes;
 mod recorder;
 mod restored;
+mod slow_closes;
 mod stats;
 mod waldio;
 mod waldio_damage;
