@@ -9,11 +9,26 @@
 //!
 //! Any other step leads to `No`; [`advance`](WalConnection::advance) keeps `Leaving`. The
 //! invariants are those of [the engine](super).
+//!
+//! SQLite asks once for the exclusive lock, and gives up if anybody shares the database. Of several
+//! that close at the same moment, each would meet the others' locks, and nobody would be the last.
+//! So they close one after the other: from before that question until nothing of the connection is
+//! in the way any more, a connection has the *turn to close*.
 
-use super::connection::WalConnection;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use super::connection::{InWalMode, WalConnection};
 use super::store::Store;
-use crate::port::LockLevel;
+use crate::port::{Below, LockLevel};
 use crate::sync::lock;
+
+/// How long a connection waits for its turn to close. A process that is stopped may have the turn,
+/// but it shares the database as well. So nobody could be the last.
+const TURN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often it asks.
+const TURN_POLL: Duration = Duration::from_micros(200);
 
 /// How far the last close of a database has come.
 ///
@@ -44,6 +59,18 @@ pub enum Closing {
     Marked,
 }
 
+/// Waits until `take` has the turn. False: somebody has kept it for too long.
+pub fn wait_for_turn_to_close(take: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + TURN_PATIENCE;
+    while !take() {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(TURN_POLL);
+    }
+    true
+}
+
 impl<S: Store> WalConnection<S> {
     /// Goes from state `from` to state `to`. From any other state but `Leaving`, nothing is known
     /// any more.
@@ -54,6 +81,20 @@ impl<S: Store> WalConnection<S> {
             Closing::Leaving => Closing::Leaving,
             _ => Closing::No,
         };
+    }
+
+    /// Waits for the turn to close, if this is a close.
+    pub(super) fn take_turn_to_close(&self, main: &dyn Below) {
+        if *lock(&self.closing) != Closing::Announced || !self.has_wal() {
+            return;
+        }
+        let has_turn = wait_for_turn_to_close(|| main.turn_to_close(true).is_ok());
+        self.has_turn_to_close.store(has_turn, Relaxed);
+    }
+
+    /// The connection closes, and no other one of this process uses the database.
+    pub(super) fn closes_last_here(&self) -> bool {
+        *lock(&self.closing) == Closing::Announced && self.shared.users.load(Relaxed) == 1
     }
 
     /// The connection has taken the database's exclusive lock.

@@ -127,6 +127,8 @@ pub struct WalConnection<S: Store> {
     pub(super) level: Mutex<LockLevel>,
     pub(super) put_off: Mutex<Option<PutOff>>,
     pub(crate) closing: Mutex<Closing>,
+    /// The connection has the turn to close.
+    pub(super) has_turn_to_close: AtomicBool,
     /// The store's own state for this connection.
     pub(crate) own: S::Own,
 }
@@ -260,6 +262,7 @@ impl<S: Store> WalConnection<S> {
             level: Mutex::new(LockLevel::None),
             put_off: Mutex::default(),
             closing: Mutex::default(),
+            has_turn_to_close: AtomicBool::new(false),
             own: S::Own::default(),
         })
     }
@@ -305,7 +308,12 @@ impl<S: Store> WalConnection<S> {
             self.shared.checkpointer.end();
         }
         self.store().closing(self);
-        *lock(&self.main) = None;
+        let main = lock(&self.main).take();
+        // Invariant of `closing.rs`: by now nothing of this connection is in the way of a last
+        // close.
+        if let Some(main) = main.filter(|_| taken(&self.has_turn_to_close)) {
+            let _ = main.turn_to_close(false);
+        }
     }
 
     pub fn opened_wal(&self, wal: Box<dyn Below>) -> Result<(), Error> {
@@ -495,7 +503,12 @@ impl<S: Store> WalConnection<S> {
             return Ok(());
         }
         let held_off = self.shared.checkpointer.hold_off();
+        self.take_turn_to_close(below);
         let result = below.lock(level);
+        if result.is_err() && self.closes_last_here() {
+            // A checkpoint that began now would keep the next one from closing last.
+            self.shared.checkpointer.forget();
+        }
         drop(held_off);
         result?;
         *lock(&self.level) = level;

@@ -42,8 +42,9 @@
 //! 2. After a failed sync of the WAL, or of the database by a checkpoint, this process acknowledges
 //!    no commit. That holds until all connections of the process have closed.
 //! 3. Nothing waits longer than the connection's busy handler allows. A connection without a busy
-//!    handler does not wait. Two waits are not bound by this: the wait for a flush, and the wait
-//!    for the checkpointer of the same process ([`checkpointer`]).
+//!    handler does not wait. Three waits are not bound by this: the wait for a flush, the wait for
+//!    the checkpointer of the same process ([`checkpointer`]), and the wait for the turn to close
+//!    ([`mod@closing`]), which is 2 s at most.
 //! 4. After a clean close the database file has everything.
 
 mod batching_processes;
@@ -68,7 +69,7 @@ mod waiter;
 
 pub use batching_processes::ProcessBatching;
 pub use checkpointer::{Checkpointer, Progress, RunCheckpoint};
-pub use closing::Closing;
+pub use closing::{Closing, wait_for_turn_to_close};
 pub use connection::WalConnection;
 pub(crate) use connection::{InWalMode, doing};
 pub use gate::Gate;

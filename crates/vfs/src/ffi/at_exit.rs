@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use super::{checkpoint, forked};
 use crate::connection::Database;
+use crate::engine::wait_for_turn_to_close;
 use crate::names::index_path;
 use crate::strategy::{SharedWal, path_of_log};
 use crate::threads;
@@ -108,6 +109,9 @@ fn close(database: &Database, is_alone: bool, until: Instant) {
         }
         if left.is_idle() || is_alone {
             left.give_up_transactions();
+            // The turn ends with the process, as do the locks that `Left::go_on` takes back. Until
+            // then this process is in the way of a last close.
+            wait_for_turn_to_close(|| left.takes_turn_to_close());
             checkpointer.run_by_hand();
             CLOSES_LAST.set(true);
             let closed =
