@@ -11,6 +11,9 @@
 //! It is absorbed if all journals in it are, and their databases have logs. Otherwise each database
 //! goes its own way, with files, and one that absorbs journals writes its own out.
 //!
+//! SQLite also names the journals of databases that it has reserved and not changed. It never makes
+//! these. Such a database counts only if it has a journal at the commit.
+//!
 //! A rollback plays back each journal that names a super-journal only while that one exists, and
 //! deletes it after the first. So it exists until no journal in it is left.
 
@@ -111,8 +114,9 @@ impl Super {
         let found: Vec<Option<Arc<Connection>>> = names
             .map(|name| {
                 let name = std::str::from_utf8(name).ok()?;
-                Connection::that_absorbs(name, |journals| {
-                    journals.holds_journal() && journals.commits_together()
+                Connection::that_absorbs(name, |journals| match journals.holds_journal() {
+                    true => journals.commits_together(),
+                    false => journals.may_create_journal(),
                 })
             })
             .collect();
@@ -141,7 +145,8 @@ impl Super {
             return Ok(());
         }
         let mut connections = lock(&self.state).connections.clone();
-        if commit_together(&maws(&connections))? {
+        connections.retain(holds_journal);
+        if connections.is_empty() || commit_together(&maws(&connections))? {
             return Ok(());
         }
         // One by one, with files, as SQLite alone would.
@@ -163,12 +168,14 @@ impl Super {
 
     /// A journal that names it is still there.
     fn has_journals(&self) -> bool {
-        lock(&self.state).connections.iter().any(|connection| {
-            connection.strategy().call(|strategy| {
-                strategy.absorbs_journal().is_some_and(|journals| journals.holds_journal())
-            })
-        })
+        lock(&self.state).connections.iter().any(holds_journal)
     }
+}
+
+fn holds_journal(connection: &Arc<Connection>) -> bool {
+    connection.strategy().call(|strategy| {
+        strategy.absorbs_journal().is_some_and(|journals| journals.holds_journal())
+    })
 }
 
 /// A linked database goes first: the log that it is linked to cannot be ended before.
