@@ -486,6 +486,88 @@ fn a_database_whose_commits_are_in_a_missing_log_is_refused() {
     assert!(why.contains("[OF-350]"), "{why}");
 }
 
+/// SQLite locks every database that a transaction has reserved, changed or not. The log of one has
+/// commits of the other, which could not leave it then: the connection was locked out by itself.
+#[test]
+fn a_database_that_is_reserved_and_not_changed_is_in_nobodys_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, paths) = open_several(dir.path(), 2);
+    let [first, second] = ["main", "d1"].map(|of| format!("INSERT INTO {of}.t VALUES(1);"));
+    let mut expected = [0, 0];
+    let steps = [
+        ("BEGIN", "", [1, 0]),
+        ("BEGIN", "", [0, 1]),
+        ("BEGIN IMMEDIATE", "", [0, 1]),
+        ("BEGIN IMMEDIATE", "", [1, 0]),
+        ("BEGIN IMMEDIATE", "", [0, 0]),
+        ("BEGIN", "UPDATE main.t SET rowid=1 WHERE 0;", [0, 1]),
+        ("BEGIN", "DELETE FROM d1.t WHERE 0;", [1, 0]),
+        ("BEGIN", "DELETE FROM d1.t WHERE 0; DELETE FROM main.t WHERE 0;", [0, 0]),
+    ];
+    for (begin, reserves, changes) in steps {
+        insert_into_all(&db, 2, "COMMIT").unwrap();
+        let inserts = [(changes[0], &first), (changes[1], &second)].map(|(of, sql)| sql.repeat(of));
+        let sql = format!("{begin}; {reserves} {} COMMIT", inserts.concat());
+        db.execute_batch(&sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        for at in 0..2 {
+            expected[at] += 1 + changes[at] as i64;
+        }
+        let copies = crash_all(dir.path(), &dir.path().join("crash"), &paths);
+        assert_eq!(counts(&copies), expected, "{sql}");
+    }
+    drop(db);
+    for (path, expected) in paths.iter().zip(expected) {
+        assert_eq!(files(path), [""]);
+        assert_eq!(count(&open_stock(path)), expected);
+    }
+}
+
+/// A link names a database by its path at the time. `cp` copies links, so that of a copy leads to
+/// the original.
+#[test]
+fn databases_that_were_copied_or_moved_together_have_nothing_to_do_with_the_original() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, paths) = open_several(dir.path(), 2);
+    insert_into_all(&db, 2, "COMMIT").unwrap();
+    insert_into_all(&db, 2, "COMMIT").unwrap();
+    let copied = dir.path().join("copied");
+    crash_all(dir.path(), &copied, &paths);
+    insert_into_all(&db, 2, "COMMIT").unwrap();
+    let later = dir.path().join("later");
+    crash_all(dir.path(), &later, &paths);
+    drop(db);
+    let contents = || -> Vec<_> {
+        let logs = paths.iter().map(|path| side(path, "-maw"));
+        paths.iter().cloned().chain(logs).map(std::fs::read).map(Result::ok).collect()
+    };
+    for backwards in [false, true] {
+        for original_is_there in [true, false] {
+            let what = format!("backwards: {backwards}, original: {original_is_there}");
+            for path in &paths {
+                for file in [path.clone(), side(path, "-maw")] {
+                    let _ = std::fs::remove_file(&file);
+                    if original_is_there {
+                        std::fs::copy(later.join(file.file_name().unwrap()), &file).unwrap();
+                    }
+                }
+            }
+            let before = contents();
+            let mut copies = crash_all(&copied, &dir.path().join("copy"), &paths);
+            if backwards {
+                copies.reverse();
+            }
+            assert_eq!(counts(&copies), [2, 2], "{what}");
+            assert!(contents() == before, "{what}");
+            for copy in &copies {
+                assert_eq!(files(copy), [""], "{what}");
+            }
+            if original_is_there {
+                assert_eq!(counts(&paths), [3, 3], "{what}");
+            }
+        }
+    }
+}
+
 /// A log that is long ends its epoch, for which the databases with commits there have to leave it.
 /// While one of them was in use, each commit got `SQLITE_IOERR_WRITE`.
 #[test]

@@ -312,14 +312,7 @@ impl OpenLog {
 
     /// Other databases with commits in this epoch: the UUID of each one's own log, and its name.
     pub fn others(&self) -> Result<FxHashMap<Uuid, String>, LogError> {
-        let mut found = FxHashMap::default();
-        self.log.scan(|kind, _, payload| {
-            if let Record::Together { others, .. } = Record::decode(kind, payload)? {
-                found.extend(others.iter().map(|other| (other.uuid, other.database.to_owned())));
-            }
-            Ok::<(), LogError>(())
-        })?;
-        Ok(found)
+        others_of(&self.log)
     }
 
     fn write_record(&mut self, kind: u8, payload: &[u8]) -> Result<Outcome, Code> {
@@ -455,4 +448,16 @@ impl KeptLog for OpenLog {
     fn shows_contents(file: &LogFile) -> Result<bool, LogError> {
         shows_records(file)
     }
+}
+
+/// The other databases whose commits a log has, by the UUIDs of their own logs.
+pub fn others_of(log: &Log<LogFile>) -> Result<FxHashMap<Uuid, String>, LogError> {
+    let mut found = FxHashMap::default();
+    log.scan(|kind, _, payload| {
+        if let Record::Together { others, .. } = Record::decode(kind, payload)? {
+            found.extend(others.iter().map(|other| (other.uuid, other.database.to_owned())));
+        }
+        Ok::<(), LogError>(())
+    })?;
+    Ok(found)
 }

@@ -35,7 +35,7 @@ use std::path::Path;
 
 use oneflush_blocklog::{Log, Uuid};
 
-use super::open_log::{OpenLog, Place};
+use super::open_log::{OpenLog, Place, others_of};
 use super::overlay::Batch;
 use super::provider::Outcome;
 use super::record::Link;
@@ -385,11 +385,11 @@ impl MawLog {
         let others = log.others().map_err(|error| self.life().refuse(&error.into()))?;
         let mut left = 0;
         for (uuid, database) in others.iter().filter(|(uuid, _)| !but.contains(uuid)) {
-            if self.is_linked_here(log, *uuid, database)? {
+            if let Some(database) = self.linked_here(log, *uuid, database)? {
                 self.life()
                     .files
-                    .leave_log(database)
-                    .map_err(|why| self.cannot_leave(database, &why))?;
+                    .leave_log(&database)
+                    .map_err(|why| self.cannot_leave(&database, &why))?;
             }
             left += 1;
         }
@@ -423,25 +423,81 @@ impl MawLog {
         Error::Below(Code::BUSY)
     }
 
-    /// True if that database, whose own log has this UUID, is linked to this log.
-    fn is_linked_here(&self, log: &OpenLog, uuid: Uuid, database: &str) -> Result<bool, Error> {
+    /// Where that database is, whose own log has this UUID, if it is linked to this log.
+    fn linked_here(
+        &self,
+        log: &OpenLog,
+        uuid: Uuid,
+        database: &str,
+    ) -> Result<Option<String>, Error> {
         let files = &self.life().files;
-        if !files.is_there(database)? {
+        for (at, place) in self.places_of(database).into_iter().enumerate() {
+            if !files.is_there(&place)? {
+                continue;
+            }
+            let Some(file) = files.open_log_to_read(&maw_path(&place))? else { continue };
+            let Ok(own) = OpenLog::open(file, &Options::default()) else { return Ok(Some(place)) };
+            if own.log.uuid() != uuid {
+                continue;
+            }
+            let link = own.link();
+            if at > 0
+                && let Ok(Some(link)) = &link
+                && self.is_of_another(link, log.log.uuid())?
+            {
+                continue;
+            }
+            let is_linked =
+                link.map_or(true, |link| link.is_some_and(|link| link.uuid == log.log.uuid()));
+            if !is_linked {
+                // The record that ended the link may have failed to become durable.
+                let life = LogLife::<OpenLog>::new(&place, std::sync::Arc::clone(files));
+                settled(&life, uuid, || Ok(())).map_err(|error| life.refuse(&error))?;
+            }
+            return Ok(is_linked.then_some(place));
+        }
+        Ok(None)
+    }
+
+    /// True if the link of a database elsewhere leads to another log with this UUID: this one is a
+    /// copy, or that one is.
+    fn is_of_another(&self, link: &Link, uuid: Uuid) -> Result<bool, Error> {
+        if link.uuid != uuid || link.database == self.path() {
             return Ok(false);
         }
-        let Some(file) = files.open_log_to_read(&maw_path(database))? else { return Ok(false) };
-        let Ok(own) = OpenLog::open(file, &Options::default()) else { return Ok(true) };
-        if own.log.uuid() != uuid {
-            return Ok(false);
+        let file = self.life().files.open_log_to_read(&maw_path(&link.database))?;
+        Ok(file.and_then(|file| Log::open(file).ok()).is_some_and(|log| log.uuid() == uuid))
+    }
+
+    /// Where a database may be that a record names. Those that were moved or copied together are
+    /// beside each other still, and a copy has nothing to do with the files of the original.
+    fn places_of(&self, database: &str) -> Vec<String> {
+        let name = Path::new(database).file_name().unwrap_or_default();
+        let mut places = vec![Path::new(self.path()).with_file_name(name).display().to_string()];
+        if places[0] != database {
+            places.push(database.to_owned());
         }
-        let is_linked =
-            own.link().map_or(true, |link| link.is_some_and(|link| link.uuid == log.log.uuid()));
-        if !is_linked {
-            // The record that ended the link may have failed to become durable.
-            let life = LogLife::<OpenLog>::new(database, std::sync::Arc::clone(files));
-            settled(&life, uuid, || Ok(())).map_err(|error| life.refuse(&error))?;
+        places
+    }
+
+    /// The database that a link names, and its log.
+    pub fn linked_log(&self, link: &Link) -> Result<Option<(String, Log<LogFile>)>, Code> {
+        for database in self.places_of(&link.database) {
+            if let Some(file) = self.life().files.open_log_to_read(&maw_path(&database))?
+                && let Ok(log) = Log::open(file)
+                && log.uuid() == link.uuid
+            {
+                return Ok(Some((database, log)));
+            }
         }
-        Ok(is_linked)
+        Ok(None)
+    }
+
+    /// True if a log that this database was linked to is beside it, or names it by its path. Else
+    /// this database is a copy, and the log belongs to the original.
+    pub fn is_named_by(&self, log: &Log<LogFile>, database: &str) -> bool {
+        self.places_of(database)[0] == database
+            || others_of(log).is_ok_and(|others| others.values().any(|path| path == self.path()))
     }
 
     /// Runs `act` with the log that a link names, under the lock of that log's board.
@@ -450,25 +506,9 @@ impl MawLog {
         link: &Link,
         act: &mut dyn FnMut(&Log<LogFile>) -> Result<Replayed, AttachError>,
     ) -> Result<Replayed, AttachError> {
-        let files = &self.life().files;
         let missing = || AttachError::LinkedLogMissing(link.database.clone());
-        // Databases that were moved or copied together are beside each other still.
-        let beside = Path::new(self.path())
-            .with_file_name(Path::new(&link.database).file_name().unwrap_or_default())
-            .display()
-            .to_string();
-        let mut found = None;
-        for database in [&beside, &link.database] {
-            if let Some(file) = files.open_log_to_read(&maw_path(database))?
-                && let Ok(log) = Log::open(file)
-                && log.uuid() == link.uuid
-            {
-                found = Some((database, log));
-                break;
-            }
-        }
-        let (database, log) = found.ok_or_else(missing)?;
-        let life = LogLife::<OpenLog>::new(database, std::sync::Arc::clone(files));
+        let (database, log) = self.linked_log(link)?.ok_or_else(missing)?;
+        let life = LogLife::<OpenLog>::new(&database, std::sync::Arc::clone(&self.life().files));
         settled(&life, log.uuid(), || act(&log))
     }
 }

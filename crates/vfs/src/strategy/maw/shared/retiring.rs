@@ -72,9 +72,12 @@ impl MawLog {
         }
         state.detach();
         drop(state);
-        if let Some(link) = link.filter(|_| has_retired) {
+        let linked = link.filter(|_| has_retired).and_then(|link| self.linked_log(&link).ok()?);
+        if let Some((database, log)) = linked
+            && self.is_named_by(&log, &database)
+        {
             // The other database may have been closed before, and its log left for this one.
-            let _ = self.life.files.recover(&link.database, OpenLog::STRATEGY);
+            let _ = self.life.files.recover(&database, OpenLog::STRATEGY);
         }
     }
 
