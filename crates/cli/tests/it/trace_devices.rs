@@ -28,11 +28,20 @@ const EVENTS: [&str; 7] = [
     "ext4/ext4_sync_file_exit",
 ];
 
-/// ftrace's text of `work`, of these devices alone: others run beside.
+/// ftrace's text of `work`, of these devices alone: others run beside, and would fill the buffers.
 fn trace(devices: &[&str], work: impl FnOnce()) -> String {
     let instance = Instance::make().expect("`scratch` has looked");
     instance.size(64 << 10, 16 << 10, 50).unwrap();
+    // `MKDEV` of the kernel's <linux/kdev_t.h>.
+    let dev = |device: &&str| -> String {
+        let number = number(device);
+        let (major, minor) = number.split_once(',').unwrap();
+        let [major, minor] = [major, minor].map(|part| part.parse::<u32>().unwrap());
+        format!("dev == {}", major << 20 | minor)
+    };
+    let filter = devices.iter().map(dev).collect::<Vec<_>>().join(" || ");
     for event in EVENTS {
+        instance.write(&format!("events/{event}/filter"), &filter).unwrap();
         instance.write(&format!("events/{event}/enable"), "1").unwrap();
     }
     instance.write("tracing_on", "1").unwrap();
