@@ -92,9 +92,11 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     if let Some(dir) = &options.dataset.dataset {
         return dataset::main(options, dir);
     }
-    // Before anything is read: a build without the laboratory makes none, and says so.
-    let parquet =
-        options.parquet.as_deref().map(ParquetFile::create).transpose().map_err(Failure::failed)?;
+    // Said before anything is read.
+    #[cfg(not(feature = "laboratory"))]
+    if options.parquet.is_some() {
+        return Err(Failure::usage(crate::left_out::message("Parquet files")));
+    }
     let inputs = input::open_all(
         &options.traces,
         [("-o", &options.output), ("--parquet", &options.parquet)],
@@ -104,6 +106,8 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         .as_deref()
         .map_or_else(|| Ok(Output::stdout()), |path| Output::named("-o", path))
         .map_err(Failure::failed)?;
+    let parquet =
+        options.parquet.as_deref().map(ParquetFile::create).transpose().map_err(Failure::failed)?;
     let mut outputs = Outputs { lines, parquet };
     match tell(options, inputs, &mut outputs) {
         Ok(()) => outputs.finish().map_err(Failure::failed),
