@@ -37,6 +37,7 @@ use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl, fstat, stat}
 use rustix::io::{Errno, ReadWriteFlags, pwrite, pwritev2};
 
 use self::measure::Measuring;
+use crate::belonging::is_at;
 use crate::{AlignedBuffer, Error, Storage};
 
 pub use open::sync_directory;
@@ -106,13 +107,9 @@ impl DirectFile {
 
     /// False: the file was deleted, or another one has its name. A name that leads nowhere now is
     /// no sign of that: the file may have been moved with its folder.
-    pub fn has_name(&self, path: &Path) -> io::Result<bool> {
-        let ours = fstat(&self.file)?;
-        Ok(ours.st_nlink > 0
-            && match stat(path) {
-                Ok(there) => (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino),
-                Err(_) => true,
-            })
+    pub fn has_name(&self, path: &Path) -> bool {
+        is_at(&self.file, path)
+            || (stat(path).is_err() && fstat(&self.file).is_ok_and(|ours| ours.st_nlink > 0))
     }
 
     /// False where the file system refused direct I/O, or does buffered I/O in its place.

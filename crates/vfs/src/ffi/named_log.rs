@@ -14,9 +14,9 @@ use oneflush_blocklog::{DirectFile, Storage};
 use super::api::Api;
 
 pub struct NamedLog {
-    pub file: DirectFile,
-    pub path: PathBuf,
-    pub api: Api,
+    file: DirectFile,
+    path: PathBuf,
+    api: Api,
 }
 
 impl NamedLog {
@@ -26,7 +26,7 @@ impl NamedLog {
 
     /// After what was written is durable, and before anybody is told.
     fn check_name(&self) -> io::Result<()> {
-        if self.file.has_name(&self.path)? {
+        if self.file.has_name(&self.path) {
             return Ok(());
         }
         let message = format!(
