@@ -472,12 +472,14 @@ impl MawLog {
     /// Where a database may be that a record names. Those that were moved or copied together are
     /// beside each other still, and a copy has nothing to do with the files of the original.
     fn places_of(&self, database: &str) -> Vec<String> {
-        let name = Path::new(database).file_name().unwrap_or_default();
-        let mut places = vec![Path::new(self.path()).with_file_name(name).display().to_string()];
-        if places[0] != database {
-            places.push(database.to_owned());
-        }
+        let mut places = vec![self.beside(database), database.to_owned()];
+        places.dedup();
         places
+    }
+
+    fn beside(&self, database: &str) -> String {
+        let name = Path::new(database).file_name().unwrap_or_default();
+        Path::new(self.path()).with_file_name(name).display().to_string()
     }
 
     /// The database that a link names, and its log.
@@ -496,7 +498,7 @@ impl MawLog {
     /// True if a log that this database was linked to is beside it, or names it by its path. Else
     /// this database is a copy, and the log belongs to the original.
     pub fn is_named_by(&self, log: &Log<LogFile>, database: &str) -> bool {
-        self.places_of(database)[0] == database
+        self.beside(database) == database
             || others_of(log).is_ok_and(|others| others.values().any(|path| path == self.path()))
     }
 
