@@ -56,9 +56,10 @@ pub fn texts(src: &Path) -> Vec<Text> {
     texts
 }
 
-/// Fails the test if a folder or file in `src` of the crate at `manifest` knows one that knows it,
-/// or if an import passes over a root or a glob, which would hide whose the item is. `least`:
-/// imports that must have been read.
+/// Fails the test if a folder or file in `src` of the crate at `manifest` knows one that knows it.
+///
+/// It also fails if an import goes by way of a root or a glob: that would hide whose the item is.
+/// `least`: imports that must have been read.
 pub fn assert_no_circle(manifest: &str, least: usize) {
     let src = Path::new(manifest).join("src");
     let imports = imports(&src);
