@@ -235,6 +235,8 @@ fn a_very_long_wal_is_cut_once_its_mark_is_durable() {
     drop(db);
     let calls = recorder::take();
     let last = |wanted: &str| calls.iter().rposition(|call| call.starts_with(wanted)).unwrap();
+    // The last write is the mark.
+    assert!(last("xWrite") < last("xSync"), "{calls:?}");
     assert!(last("xSync") < last("xTruncate"), "{calls:?}");
     assert_eq!(size_bytes(KEPT), 8 * MIB);
     let db = open(&path);
