@@ -5,7 +5,7 @@ mod accept_loss;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use oneflush_vfs::{InspectError, LogContents, StrategyKind, shown_name};
+use oneflush_vfs::{AsideLog, InspectError, LogContents, Said, StrategyKind, shown_name};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
@@ -20,6 +20,11 @@ const EXAMPLES: &str = "Examples:
                                       the log is lost or damaged: copies all
                                       files aside, keeps what can be kept,
                                       says what is lost
+  oneflush recover b.db --with a.db   the last commits of b.db are in the log of
+                                      a.db, which was moved or renamed (maw)
+  oneflush recover a.db --forget b.db
+                                      b.db is gone for good: what the log of
+                                      a.db has for it may be removed
   oneflush recover --fs /srv/data     a directory that oneflush mount had
                                       mounted when it was interrupted
 
@@ -33,7 +38,7 @@ pub struct Options {
     /// The database file; its log is expected beside it. With --fs the directory
     database: PathBuf,
     /// Recover a directory that was mounted by oneflush mount
-    #[arg(long, conflicts_with_all = ["dry_run", "accept_loss"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "accept_loss", "with", "forget"])]
     fs: bool,
     /// With --fs: the log's file, if it was named at the mount
     #[arg(long, value_name = "FILE", requires = "fs")]
@@ -49,6 +54,14 @@ pub struct Options {
     /// everything is copied to a folder beside the database
     #[arg(long)]
     accept_loss: bool,
+    /// A database of the same transactions (strategy maw), or its log, that is
+    /// not where it was, or has another name
+    #[arg(long, value_name = "FILE")]
+    with: Option<PathBuf>,
+    /// A database of the same transactions that is gone for good: no log is
+    /// kept for it
+    #[arg(long, value_name = "FILE")]
+    forget: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -71,6 +84,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     if Engine::is_lsmvbt(&database) {
         return of_lsmvbt(options);
     }
+    let with = options.with.as_deref().map(other_side).transpose()?;
     let contents = match oneflush_vfs::inspect(&database) {
         Err(error) if accept_loss::is_for(&error) && options.accept_loss => {
             return accept_loss::main(options, &database, &error);
@@ -95,19 +109,56 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         }
         _ => false,
     };
+    let said = Said { with: with.as_deref(), forget: options.forget.as_deref() };
+    let (stays, is_known) =
+        oneflush_vfs::settle_aside(&database, said, options.dry_run).map_err(Failure::failed)?;
+    let name = shown_name(&options.database);
+    if let Some(forget) = options.forget.as_deref().filter(|_| !is_known && !options.dry_run) {
+        return Err(Failure::failed(format!(
+            "{name}: no log that was set aside beside it names {}. Without --forget it says which \
+                databases are missing, if any is [OF-351]",
+            shown_name(forget)
+        )));
+    }
     if options.json {
-        let database = shown_name(&options.database);
-        let json = json!({ "database": database, "recovered": recovered, "log": contents });
+        let json =
+            json!({ "database": name, "recovered": recovered, "log": contents, "stays": stays });
         return output::print(&format!("{json}\n"));
     }
-    let name = shown_name(&options.database);
     output::print(&match contents {
         None => format!("{name}: a plain database file; there is nothing to recover\n"),
         Some(log) if recovered => {
-            format!("{name}: recovered {}; it is a plain database file now\n", said(&log))
+            format!("{name}: recovered {}; it is a plain database file now\n", held(&log))
         }
-        Some(log) => format!("{name}: the log holds {}; nothing was changed\n", said(&log)),
-    })
+        Some(log) => format!("{name}: the log holds {}; nothing was changed\n", held(&log)),
+    })?;
+    stays.iter().try_for_each(|log| output::print(&why_it_stays(&name, log)))
+}
+
+/// The file that the user names with `--with`, made known to the strategy.
+fn other_side(file: &Path) -> Result<PathBuf, Failure> {
+    let file = file
+        .canonicalize()
+        .map_err(|source| Failure::failed(InspectError::Read { path: file.to_owned(), source }))?;
+    oneflush_vfs::name_other_side(&file.to_string_lossy());
+    Ok(file)
+}
+
+/// Other databases need a log of this one.
+fn why_it_stays(name: &str, log: &AsideLog) -> String {
+    let mut text = format!(
+        "{}: stays, for it has commits of other databases:\n",
+        shown_name(log.path.file_name().unwrap_or_default())
+    );
+    for needed in &log.needed_by {
+        let why = if needed.found { "not recovered yet" } else { "not found" };
+        text.push_str(&format!("  {}: {why}\n", needed.database));
+    }
+    text.push_str(&format!(
+        "Recover them, then {name} again. One that has another name: --with FILE; one that\n\
+        is gone for good: oneflush recover {name} --forget FILE\n"
+    ));
+    text
 }
 
 /// It has no log beside it.
@@ -125,7 +176,7 @@ fn of_lsmvbt(options: &Options) -> Result<(), Failure> {
     })
 }
 
-fn said(log: &LogContents) -> String {
+fn held(log: &LogContents) -> String {
     let pages = plural(log.pages, "page");
     match (log.frames, log.records) {
         (Some(frames), _) => {

@@ -14,6 +14,7 @@ use rusqlite::ErrorCode;
 
 use crate::act::Machine;
 use crate::content::Image;
+use crate::copied;
 use crate::explore::Subject;
 use crate::log::Op;
 use crate::model::{Found, find};
@@ -104,6 +105,9 @@ pub fn examine(
             ));
         }
     }
+    if files.len() > 1 && setting.absorbs_journal() {
+        copied::check(image, setting, files, &found)?;
+    }
     if is_shown_alone && (setting.absorbs_journal() || setting.is_lsmvbt()) {
         goes_on(&machine, setting, files, &found)?;
     }
@@ -131,7 +135,7 @@ fn goes_on(
             return Err(format!("{file}: SQLite alone finds {alone:?} after a close of {found:?}"));
         }
     }
-    match image.files.keys().find(|name| name.ends_with("-maw") || name.ends_with("-xfs")) {
+    match image.files.keys().find(|name| name.contains("-maw") || name.ends_with("-xfs")) {
         Some(left) => Err(format!("{left} is still there after the last close")),
         None => Ok(()),
     }

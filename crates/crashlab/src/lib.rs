@@ -51,6 +51,7 @@ mod act;
 mod case;
 mod changes;
 mod content;
+mod copied;
 mod disk;
 mod drive;
 pub mod eagerfs;

@@ -1,6 +1,9 @@
 //! What state a database file and its log are in, without opening the database.
 
+mod aside;
 mod maw;
+
+pub use self::aside::{AsideLog, Said, settle_aside};
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -21,8 +24,8 @@ use crate::names::{board_path, image_path, log_path, maw_path, waldio_path};
 use crate::own_file::{lock_alone, open_to_lock};
 use crate::path::{beside, shown, with_suffix};
 use crate::strategy::{
-    EagerOpenLog, LogFile, MawOpenLog, RecoverError, SlotFile, WITH_A_LOG, WaldioOpenLog, check,
-    guard, path_of_log, strategy_of_log, why_kept,
+    EagerOpenLog, LinkError, LogFile, MawOpenLog, RecoverError, SlotFile, WITH_A_LOG,
+    WaldioOpenLog, check, guard, path_of_log, strategy_of_log, why_kept,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -54,12 +57,8 @@ pub enum InspectError {
     #[error("{}: the log is for pages of {in_log} bytes, and the database has {in_database}. \
         Restore both together from a backup [OF-335]", shown(.log))]
     PageSize { log: PathBuf, in_log: u32, in_database: u32 },
-    #[error(
-        "{}: its last commits are in the log of {}, and that log is missing or another one. Put {} \
-            and its log back [OF-350]",
-        shown(.0), .1, .1
-    )]
-    LinkedLog(PathBuf, String),
+    #[error("{}: {source}", shown(.database))]
+    LinkedLog { database: PathBuf, source: LinkError },
     #[error("{}: {source}", shown(.log))]
     Log { log: PathBuf, source: LogError },
     #[error("{}: {source}. Restore the database and its files together from a \

@@ -70,7 +70,10 @@ pub use ffi::{RegisterError, process_died};
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
 pub use ground::{Fault, Ground, Verdict, verdicts};
-pub use inspect::{InspectError, LogContents, guarding_strategy, inspect, remove_leftovers};
+pub use inspect::{
+    AsideLog, InspectError, LogContents, Said, guarding_strategy, inspect, remove_leftovers,
+    settle_aside,
+};
 #[cfg(feature = "kill-points")]
 pub use kill_point::KillPoint;
 pub use message_codes::without_codes;
@@ -82,7 +85,7 @@ pub use role::Role;
 pub use salvage::{Aside, SalvageError, Salvaged, Source};
 #[cfg(feature = "mutants")]
 pub use strategy::mutant;
-pub use strategy::{SlotCounts, Strategy, count_slots};
+pub use strategy::{SlotCounts, Strategy, count_slots, name_other_side};
 pub use survey::{SideFile, Survey, User, survey};
 pub use tried::{AtomicProvider, Tried, atomic_providers, tried};
 

@@ -1,5 +1,7 @@
 //! The names of the files beside a database.
 
+use oneflush_blocklog::Uuid;
+
 /// SQLite's own WAL, which is also that of strategy `plain`.
 pub fn wal_path(database: &str) -> String {
     format!("{database}-wal")
@@ -33,6 +35,11 @@ pub fn waldio_path(database: &str) -> String {
 /// The log of strategy `maw`.
 pub fn maw_path(database: &str) -> String {
     format!("{database}-maw")
+}
+
+/// The name of a log that was set aside and not removed.
+pub fn aside_path(log: &str, uuid: Uuid) -> String {
+    format!("{log}-{}", &uuid.to_string()[..8])
 }
 
 /// The volatile image that SQLite takes for its WAL.

@@ -102,8 +102,12 @@ impl LogFiles for NoLogs {
         Ok(())
     }
 
-    fn leave_log(&self, _: &str) -> Result<(), String> {
-        Ok(())
+    fn leave_log(&self, _: &str) -> Result<bool, String> {
+        Ok(true)
+    }
+
+    fn header(&self, _: &str) -> Result<Option<[u8; 100]>, Code> {
+        Ok(None)
     }
 
     fn atomic_write(&self, _: &str) -> Result<Box<dyn AtomicWrite>, String> {

@@ -19,7 +19,7 @@ pub fn is_for(error: &InspectError) -> bool {
         InspectError::LogMissing(_)
         | InspectError::PageSize { .. }
         | InspectError::OtherLog { .. }
-        | InspectError::LinkedLog(..)
+        | InspectError::LinkedLog { .. }
         | InspectError::LogOfAnother { .. }
         | InspectError::Log { .. }
         | InspectError::Recover { .. } => true,

@@ -158,3 +158,75 @@ fn the_log_of_maw_is_told_by_its_commits() {
     let bytes = fs::metadata(side(&database, "-maw")).unwrap().len();
     assert_eq!(log["log_bytes"], bytes);
 }
+
+/// Two databases of one transaction: `a.db` and `b.db`, whose log has the commits of both, after a
+/// kill.
+fn crashed_together(sandbox: &Sandbox) -> [PathBuf; 2] {
+    let paths = ["a.db", "b.db"].map(|name| sandbox.path().join(name));
+    let uri = |path: &Path| format!("file:{}?vfs=oneflush&strategy=maw&atomic=log", path.display());
+    let live = sandbox.path().join("live");
+    fs::create_dir(&live).unwrap();
+    oneflush_vfs::register().unwrap();
+    let lives = ["a.db", "b.db"].map(|name| live.join(name));
+    for path in &lives {
+        Connection::open(uri(path)).unwrap().execute_batch("CREATE TABLE t(v)").unwrap();
+    }
+    let db = Connection::open(uri(&lives[0])).unwrap();
+    db.execute_batch(&format!("ATTACH '{}' AS b", uri(&lives[1]))).unwrap();
+    for _ in 0..3 {
+        db.execute_batch("BEGIN; INSERT INTO t VALUES(1); INSERT INTO b.t VALUES(1); COMMIT")
+            .unwrap();
+    }
+    for (from, to) in lives.iter().zip(&paths) {
+        for suffix in ["", "-maw"] {
+            fs::copy(side(from, suffix), side(to, suffix)).unwrap();
+        }
+    }
+    drop(db);
+    fs::remove_dir_all(live).unwrap();
+    paths
+}
+
+#[test]
+fn a_log_that_another_database_needs_stays_until_that_one_is_named_or_forgotten() {
+    let said = |sandbox: &Sandbox, args: &[&str]| {
+        let output = sandbox.oneflush().arg("recover").args(args).output().unwrap();
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), text.concat())
+    };
+    let asides = |sandbox: &Sandbox| {
+        let names = fs::read_dir(sandbox.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_str().unwrap().contains("-maw-")).count()
+    };
+    for forgets in [false, true] {
+        let sandbox = Sandbox::new();
+        let [a, b] = crashed_together(&sandbox);
+        let renamed = sandbox.path().join("renamed.db");
+        for suffix in ["", "-maw"] {
+            fs::rename(side(&a, suffix), side(&renamed, suffix)).unwrap();
+        }
+        let [b, renamed] = [&b, &renamed].map(|path| path.to_str().unwrap());
+        let (code, text) = said(&sandbox, &[b]);
+        assert!(text.contains("stays, for it has commits of other databases"), "{text}");
+        assert!(text.contains("a.db: not found") && text.contains("--forget FILE"), "{text}");
+        assert_eq!((code, count(b.as_ref()), asides(&sandbox)), (Some(0), Ok(3), 1));
+
+        let (code, text) = said(&sandbox, &[renamed]);
+        assert_eq!(code, Some(1), "{text}");
+        assert!(text.contains("--with") && !text.contains("[OF-302]"), "{text}");
+        if forgets {
+            let (code, text) = said(&sandbox, &[b, "--forget", "x.db"]);
+            assert!(code == Some(1) && text.contains("[OF-351]"), "{text}");
+            let (code, text) = said(&sandbox, &[b, "--forget", "a.db"]);
+            assert_eq!((code, asides(&sandbox)), (Some(0), 0), "{text}");
+            continue;
+        }
+        let (code, text) = said(&sandbox, &[renamed, "--with", b]);
+        assert_eq!((code, count(renamed.as_ref())), (Some(0), Ok(3)), "{text}");
+        let (code, text) = said(&sandbox, &[b, "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((code, &json["stays"][0]["needed_by"][0]["found"]), (Some(0), &false.into()));
+        let (code, text) = said(&sandbox, &[b, "--with", renamed]);
+        assert_eq!((code, asides(&sandbox)), (Some(0), 0), "{text}");
+    }
+}

@@ -134,12 +134,11 @@ pub fn close_last(api: &Api, path: &str, options: &Options, copied: impl FnOnce(
 
 /// Opens a database, reads from it and closes it. False: another connection has it locked.
 pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<bool, String> {
-    let options = Options { strategy, ..Options::default() };
-    Connection::used_meanwhile(|| Ok(Db::open(api, path, &options)?.is_some()))
+    open_with(api, path, Options { strategy, ..Options::default() })
 }
 
 /// The same for a database that has to leave the log of another one.
-pub fn open_and_leave(api: &Api, path: &str) -> Result<(), String> {
+pub fn open_and_leave(api: &Api, path: &str) -> Result<bool, String> {
     let options = Options { strategy: StrategyKind::Maw, ..Options::default() };
     open_with(api, path, Options { leaves_log: true, ..options })
 }
@@ -148,14 +147,12 @@ pub fn open_and_leave(api: &Api, path: &str) -> Result<(), String> {
 /// this process.
 pub fn open_and_retire(api: &Api, path: &str) -> Result<(), String> {
     let options = Options { strategy: StrategyKind::Maw, ..Options::default() };
-    open_with(api, path, Options { retires_log: true, ..options })
+    let opened = open_with(api, path, Options { retires_log: true, ..options })?;
+    if opened { Ok(()) } else { Err("the database is locked".to_owned()) }
 }
 
-fn open_with(api: &Api, path: &str, options: Options) -> Result<(), String> {
-    Connection::used_meanwhile(|| match Db::open(api, path, &options)? {
-        Some(_) => Ok(()),
-        None => Err("the database is locked".to_owned()),
-    })
+fn open_with(api: &Api, path: &str, options: Options) -> Result<bool, String> {
+    Connection::used_meanwhile(|| Ok(Db::open(api, path, &options)?.is_some()))
 }
 
 #[derive(Debug, thiserror::Error)]

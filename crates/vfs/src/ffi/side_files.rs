@@ -35,7 +35,7 @@ use crate::port::{
     AtomicWrite, Below, DeviceCharacteristics, ExchangeFile, LockLevel, SideFiles, SyncRequest,
 };
 use crate::strategy::{
-    Common, ImageMemory, LogFile, LogFiles, LogInUse, Room, board_is_busy, board_is_open,
+    Common, ImageMemory, LogFile, LogFiles, LogInUse, Room, board_is_busy, board_is_open, guard,
     path_of_log, read_board,
 };
 
@@ -278,8 +278,21 @@ impl LogFiles for Files {
         checkpoint::open_and_retire(&self.api, database)
     }
 
-    fn leave_log(&self, database: &str) -> Result<(), String> {
+    fn leave_log(&self, database: &str) -> Result<bool, String> {
         checkpoint::open_and_leave(&self.api, database)
+    }
+
+    fn header(&self, database: &str) -> Result<Option<[u8; guard::HEADER_BYTES]>, Code> {
+        if !self.is_there(database)? {
+            return Ok(None);
+        }
+        // The VFS below closes no file by which another one loses its locks.
+        let flags = sqlite::SQLITE_OPEN_READONLY | sqlite::SQLITE_OPEN_MAIN_DB;
+        let Some(file) = VfsFile::open_as(self.below, database, flags)? else { return Ok(None) };
+        match guard::header(&file.below) {
+            Err(Code::SHORT_READ) => Ok(None),
+            header => header.map(Some),
+        }
     }
 
     fn may_make_files(&self, database: &str) -> bool {

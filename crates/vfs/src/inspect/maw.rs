@@ -1,17 +1,19 @@
 //! The log of `maw`, read to its end, as a recovery would.
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use oneflush_blocklog::group::{Base, Group};
 use oneflush_blocklog::{Log, Lsn, Storage, Uuid, delta};
 
-use super::{InspectError, LogContents, beside, is_the_wanted, open_to_read};
+use super::{InspectError, LogContents, is_the_wanted, open_to_read};
 use crate::config::StrategyKind;
-use crate::names::maw_path;
+use crate::error::Code;
 use crate::strategy::{
-    Link, LogFile, MawRecord as Record, RecoverError, guard, is_log_behind, own_group,
-    page_one_of_log,
+    Follower, LogFile, Look, MawRecord as Record, RecoverError, find_linked, guard, is_log_behind,
+    own_group, page_one_of_log,
 };
 
 /// What records have of one database.
@@ -44,13 +46,23 @@ impl Read<'_> {
     }
 }
 
-/// The log that a link names, beside this database or where it was.
-fn linked_log(database: &Path, link: &Link) -> Option<Log<LogFile>> {
-    let name = Path::new(&link.database).file_name()?;
-    [database.with_file_name(name), Path::new(&link.database).to_owned()].iter().find_map(|there| {
-        let log = open_to_read(&beside(there, maw_path)).and_then(Log::open).ok()?;
-        (log.uuid() == link.uuid).then_some(log)
-    })
+/// The files as they are, without a connection.
+pub(super) struct OnDisk;
+
+impl Look for OnDisk {
+    fn is_there(&self, path: &str) -> Result<bool, Code> {
+        Ok(Path::new(path).exists())
+    }
+
+    fn open(&self, log: &str) -> Result<Option<LogFile>, Code> {
+        Ok(open_to_read(Path::new(log)).ok())
+    }
+
+    fn header(&self, database: &str) -> Result<Option<[u8; guard::HEADER_BYTES]>, Code> {
+        let mut header = [0; guard::HEADER_BYTES];
+        let read = File::open(database).and_then(|mut file| file.read_exact(&mut header));
+        Ok(read.is_ok().then_some(header))
+    }
 }
 
 /// Records that hold no commit are not counted: they are there for a torn header.
@@ -89,9 +101,11 @@ pub(super) fn contents(
         return Err(failed(RecoverError::Behind));
     }
     if let Some(link) = link {
-        let log = linked_log(database, &link)
-            .ok_or_else(|| InspectError::LinkedLog(database.to_owned(), link.database.clone()))?;
-        let scanned = log.scan(|kind, lsn, payload| {
+        let name = database.to_string_lossy();
+        let follower = Follower { database: &name, uuid: opened.uuid() };
+        let linked = find_linked(&link, &follower, &OnDisk)
+            .map_err(|source| InspectError::LinkedLog { database: database.to_owned(), source })?;
+        let scanned = linked.log.scan(|kind, lsn, payload| {
             match Record::decode(kind, payload)?.of(opened.uuid())? {
                 Some(group) if lsn > link.behind => read.add(lsn, group),
                 _ => Ok(()),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use oneflush_blocklog::{Error as LogError, Log, Lsn, Storage, Uuid, is_full};
 
 use super::board::Common;
+use super::guard::HEADER_BYTES;
 use super::space::Room;
 use crate::config::StrategyKind;
 use crate::error::Code;
@@ -126,8 +127,11 @@ pub trait LogFiles: SideFiles {
     /// what the log had, and the log is gone. False: another connection has it locked.
     fn recover(&self, database: &str, strategy: StrategyKind) -> Result<bool, String>;
     /// Opens a database with `maw` whose commits are in the log of another one, has it leave that
-    /// log, and closes it.
-    fn leave_log(&self, database: &str) -> Result<(), String>;
+    /// log, and closes it. False: another connection has it locked.
+    fn leave_log(&self, database: &str) -> Result<bool, String>;
+    /// The header of a database file, which connections of this process may have open. `None`:
+    /// there is no such file, or not so much of it.
+    fn header(&self, database: &str) -> Result<Option<[u8; HEADER_BYTES]>, Code>;
     /// This process was forked from one that has the database open, and has that one's view of
     /// SQLite's WAL index.
     fn is_inherited(&self, _database: &str) -> bool {

@@ -39,8 +39,9 @@ pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
 pub use log_life::{KeptLog, why_kept};
 pub use maw::{
-    Link, Maw, MawLog, MawReport, OpenLog as MawOpenLog, Record as MawRecord, commit_together,
-    is_behind as is_log_behind, materialise_together, own_group,
+    Coordinator, Follower, LinkError, Look, Maw, MawLog, MawReport, Named, Need,
+    OpenLog as MawOpenLog, Record as MawRecord, commit_together, find_linked,
+    is_behind as is_log_behind, materialise_together, name_other_side, own_group,
 };
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};

@@ -20,6 +20,7 @@ mod log_neighbours;
 mod log_places;
 mod maw;
 mod maw_batch;
+mod maw_copies;
 mod maw_damage;
 mod maw_disks;
 mod maw_f2fs;

@@ -24,7 +24,7 @@ fn open_in(path: &Path, mode: &str, parameters: &str) -> Connection {
     db
 }
 
-fn open(path: &Path) -> Connection {
+pub fn open(path: &Path) -> Connection {
     open_in(path, "delete", "")
 }
 
@@ -283,7 +283,7 @@ fn a_hot_journal_of_an_earlier_life_is_rolled_back() {
 }
 
 /// A connection with this many databases, each with a table `t`.
-fn open_several(dir: &Path, count: usize) -> (Connection, Vec<std::path::PathBuf>) {
+pub fn open_several(dir: &Path, count: usize) -> (Connection, Vec<std::path::PathBuf>) {
     let paths: Vec<_> = (0..count).map(|at| dir.join(format!("{at}.db"))).collect();
     for path in &paths {
         if !path.exists() {
@@ -299,13 +299,13 @@ fn open_several(dir: &Path, count: usize) -> (Connection, Vec<std::path::PathBuf
 }
 
 /// One transaction that inserts a row into each.
-fn insert_into_all(db: &Connection, count: usize, end: &str) -> rusqlite::Result<()> {
+pub fn insert_into_all(db: &Connection, count: usize, end: &str) -> rusqlite::Result<()> {
     let inserts: String =
         (1..count).map(|at| format!("INSERT INTO d{at}.t VALUES(randomblob(100));")).collect();
     db.execute_batch(&format!("BEGIN; INSERT INTO main.t VALUES(randomblob(100)); {inserts} {end}"))
 }
 
-fn counts(paths: &[std::path::PathBuf]) -> Vec<i64> {
+pub fn counts(paths: &[std::path::PathBuf]) -> Vec<i64> {
     paths
         .iter()
         .map(|path| {
@@ -317,7 +317,7 @@ fn counts(paths: &[std::path::PathBuf]) -> Vec<i64> {
 }
 
 /// All files as they are now, in another folder.
-fn crash_all(dir: &Path, to: &Path, paths: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
+pub fn crash_all(dir: &Path, to: &Path, paths: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
     let _ = std::fs::remove_dir_all(to);
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -483,7 +483,7 @@ fn a_database_whose_commits_are_in_a_missing_log_is_refused() {
     assert!(said.contains("its last commits are in the log of") && said.contains("1.db"), "{said}");
     assert_eq!(std::fs::read(&broken[0]).unwrap(), before);
     let why = oneflush_vfs::inspect(&broken[0]).unwrap_err().to_string();
-    assert!(why.contains("[OF-350]"), "{why}");
+    assert!(why.contains("[OF-142]"), "{why}");
 }
 
 /// SQLite locks every database that a transaction has reserved, changed or not. The log of one has

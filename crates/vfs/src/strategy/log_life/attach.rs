@@ -24,7 +24,7 @@ use super::{AttachError, KeptLog, LogLife, why_kept};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
-use crate::names::{board_path, kept_path, wal_path};
+use crate::names::{aside_path, board_path, kept_path, wal_path};
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::Board;
 use crate::strategy::guard;
@@ -297,7 +297,9 @@ impl<L: KeptLog> LogLife<L> {
             return Err(AttachError::OtherBoard);
         }
         let Some(why) = why else { return Ok(()) };
-        let aside = format!("{path}-{}", &Uuid::random()?.to_string()[..8]);
+        let uuid =
+            self.files.open_log(&path)?.and_then(|file| L::open(file, &Options::default()).ok());
+        let aside = self.free_aside_path(uuid.map(|log| log.uuid()))?;
         if let Some(image) = L::image_path(&self.path)
             && self.is_image_there()?
         {
@@ -332,14 +334,43 @@ impl<L: KeptLog> LogLife<L> {
         log: &mut L,
         main: &dyn Below,
     ) -> Result<(), Code> {
+        self.hide_guard(board, log.uuid(), main, || log.end(main))
+    }
+
+    /// The same, where the log may have to stay as it is.
+    pub fn hide_guard(
+        &self,
+        board: &Board,
+        uuid: Uuid,
+        main: &dyn Below,
+        end: impl FnOnce() -> Result<(), Code>,
+    ) -> Result<(), Code> {
         let mut header = guard::header(main)?;
-        if guard::of(&header) == Some(log.uuid()) {
-            log.end(main)?;
+        if guard::of(&header) == Some(uuid) {
+            end()?;
             guard::hide(&mut header);
             write_guard(board, main, &header)?;
             KillPoint::GuardHidden.reached();
         }
         Ok(())
+    }
+
+    /// Removes the board. The log gets another name: its own database needs it no more.
+    pub fn keep_aside(&self, uuid: Uuid) -> Result<String, Code> {
+        self.files.delete(&board_path(&self.path), false)?;
+        let aside = self.free_aside_path(Some(uuid))?;
+        self.files.rename(&self.log_path(), &aside)?;
+        Ok(aside)
+    }
+
+    /// A name for a log that is set aside. By its UUID it can be found.
+    fn free_aside_path(&self, uuid: Option<Uuid>) -> Result<String, Code> {
+        let random = || Uuid::random().map_err(|_| Code::IOERR_READ);
+        let aside = aside_path(&self.log_path(), uuid.map_or_else(random, Ok)?);
+        if uuid.is_none() || !self.files.is_there(&aside)? {
+            return Ok(aside);
+        }
+        Ok(aside_path(&self.log_path(), random()?))
     }
 
     /// Removes board and log.

@@ -5,6 +5,7 @@ use oneflush_blocklog::{Error as LogError, Uuid};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::strategy::log_files::code_of;
+use crate::strategy::maw::LinkError;
 
 /// Why a database cannot be opened with a strategy that has a log.
 #[derive(Debug, thiserror::Error)]
@@ -19,11 +20,8 @@ pub enum AttachError {
             right one back [OF-102]"
     )]
     OtherLog { wanted: Uuid, found: Uuid },
-    #[error(
-        "its last commits are in the log of {0}, and that log is missing or another one. Put {0} \
-            and its log back, or recover all of them from one backup [OF-142]"
-    )]
-    LinkedLogMissing(String),
+    #[error("{0}")]
+    Link(#[from] LinkError),
     #[error("the log is for pages of {log} bytes, the database has {database} [OF-103]")]
     PageSize { log: u32, database: u32 },
     #[error(
@@ -115,7 +113,6 @@ impl AttachError {
     pub fn code(&self) -> Code {
         match self {
             AttachError::LogMissing
-            | AttachError::LinkedLogMissing(_)
             | AttachError::OtherLog { .. }
             | AttachError::PageSize { .. }
             | AttachError::NoGuard(_)
@@ -131,6 +128,7 @@ impl AttachError {
             | AttachError::BlockSize { .. }
             | AttachError::Inherited => Code::CANTOPEN,
             AttachError::FoldNoDatabase | AttachError::NoDatabase => Code::NOTADB,
+            AttachError::Link(error) => error.code(),
             AttachError::Log(error) => code_of(error),
             AttachError::Recover { code, .. } => *code,
             AttachError::Below(code) => *code,

@@ -51,6 +51,7 @@ mod f2fs;
 mod fakes;
 mod journal;
 mod left_journal;
+mod linked;
 mod open_log;
 mod overlay;
 mod provider;
@@ -66,9 +67,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use self::linked::{
+    Coordinator, Follower, LinkError, Look, Named, Need, find as find_linked, name_other_side,
+};
 pub use self::open_log::OpenLog;
 use self::provider::{Outcome, Providers};
-pub use self::record::{Link, Record, own_group};
+pub use self::record::{Record, own_group};
 pub use self::replay::is_behind;
 pub use self::shared::MawLog;
 use self::shared::{Counts, LogReport};

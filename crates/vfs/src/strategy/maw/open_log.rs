@@ -19,7 +19,7 @@ use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMIT
 use oneflush_blocklog::{
     Epoch, Error as LogError, Head, Log, Lsn, Uuid, delta, is_full, shows_records,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::overlay::Batch;
 use super::provider::Outcome;
@@ -310,11 +310,6 @@ impl OpenLog {
         Ok(found)
     }
 
-    /// Other databases with commits in this epoch: the UUID of each one's own log, and its name.
-    pub fn others(&self) -> Result<FxHashMap<Uuid, String>, LogError> {
-        others_of(&self.log)
-    }
-
     fn write_record(&mut self, kind: u8, payload: &[u8]) -> Result<Outcome, Code> {
         loop {
             let begins = !self.begun;
@@ -448,16 +443,4 @@ impl KeptLog for OpenLog {
     fn shows_contents(file: &LogFile) -> Result<bool, LogError> {
         shows_records(file)
     }
-}
-
-/// The other databases whose commits a log has, by the UUIDs of their own logs.
-pub fn others_of(log: &Log<LogFile>) -> Result<FxHashMap<Uuid, String>, LogError> {
-    let mut found = FxHashMap::default();
-    log.scan(|kind, _, payload| {
-        if let Record::Together { others, .. } = Record::decode(kind, payload)? {
-            found.extend(others.iter().map(|other| (other.uuid, other.database.to_owned())));
-        }
-        Ok::<(), LogError>(())
-    })?;
-    Ok(found)
 }

@@ -18,13 +18,15 @@
 
 mod retiring;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use oneflush_blocklog::Uuid;
+use oneflush_blocklog::{Lsn, Uuid};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::left_journal::LastCommit;
+use super::linked::Named;
 use super::open_log::{LogCounts, NotAppended, OpenLog};
 use super::overlay::Batch;
 use super::provider::Outcome;
@@ -69,6 +71,11 @@ pub struct MawLog {
     /// For providers that are no log.
     pub last_commit: LastCommit,
     syncer: Arc<Syncer>,
+    /// The log that a link of this process leads to.
+    followed: Mutex<Weak<MawLog>>,
+    /// Databases that this process has seen leave this log, and the links that they had. Nothing
+    /// else tells one that was closed and deleted since from one that was moved away.
+    left: Mutex<FxHashMap<Uuid, Lsn>>,
 }
 
 pub struct State {
@@ -130,6 +137,8 @@ impl MawLog {
             counts: Mutex::default(),
             last_commit: LastCommit::default(),
             syncer: Syncer::new(path, files),
+            followed: Mutex::default(),
+            left: Mutex::default(),
         }
     }
 
@@ -175,6 +184,23 @@ impl MawLog {
     /// True if the last commits are in the log of another database.
     pub fn is_linked(&self) -> bool {
         self.state().board.linked_behind().is_some()
+    }
+
+    /// This process has linked the database to that log.
+    pub fn follow(&self, other: &Arc<MawLog>) {
+        *lock(&self.followed) = Arc::downgrade(other);
+    }
+
+    /// The database has left the log that it was linked to behind this record.
+    pub fn has_own_commits(&self, uuid: Uuid, link: Option<Lsn>) {
+        if let (Some(other), Some(link)) = (lock(&self.followed).upgrade(), link) {
+            lock(&other.left).insert(uuid, link);
+        }
+    }
+
+    /// True if this process has seen that database leave, which has not been linked again.
+    pub fn has_left(&self, named: &Named) -> bool {
+        lock(&self.left).get(&named.uuid).is_some_and(|link| *link >= named.announced)
     }
 
     pub fn count(&self, count: impl FnOnce(&mut Counts)) {
@@ -306,7 +332,10 @@ impl MawLog {
         // lost while they are written back.
         board.next_generation();
         board.note_unsynced();
-        let (done, link) = replay::run(log, main, &|link, act| self.with_linked(link, act))?;
+        let (done, link) = {
+            let uuid = log.log.uuid();
+            replay::run(log, main, &|link, act| self.with_linked(link, uuid, act))?
+        };
         board.set_linked(link.map(|link| link.behind));
         // Whoever ends this epoch looks into it.
         board.note_others(log.head.epoch);

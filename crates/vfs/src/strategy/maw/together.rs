@@ -26,16 +26,17 @@
 //! 2. A coordinator has its commits in its own log.
 //! 3. An epoch with commits of other databases ends only when each of those has *left*: the
 //!    database file has everything and is synced, and its own log says that it is linked no more.
-//!    Or it was closed, or does not exist any more.
+//!    Or it was closed. Where that cannot be said of one, the log itself is kept ([`linked`]).
 //! 4. A linked database leaves before it commits alone.
 //! 5. A log that a link names has a record behind the link's LSN, or at it, that names the linked
 //!    database.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use oneflush_blocklog::{Log, Uuid};
 
-use super::open_log::{OpenLog, Place, others_of};
+use super::linked::{self, ByVfs, Coordinator, Follower, LinkError, Linked, Need, settled};
+use super::open_log::{OpenLog, Place};
 use super::overlay::Batch;
 use super::provider::Outcome;
 use super::record::Link;
@@ -46,7 +47,6 @@ use super::shared::{
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
-use crate::names::maw_path;
 use crate::port::Below;
 use crate::strategy::board::Board;
 use crate::strategy::log_files::LogFile;
@@ -56,7 +56,7 @@ use crate::sync::MutexGuard;
 
 /// One database of a transaction over several. `batch` is `None` if nothing of it was changed.
 pub struct Part<'a> {
-    pub log: &'a MawLog,
+    pub log: &'a Arc<MawLog>,
     pub main: &'a dyn Below,
     pub batch: Option<Batch<'a>>,
     pub options: &'a Options,
@@ -92,8 +92,10 @@ pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
     let mut unlinked = Vec::new();
     for of in members {
         let (coordinator, member) = two(&mut states, at, of);
-        if prepare_member(&parts[of], member, coordinator, &uuids, ends_epoch)? {
-            unlinked.push(of);
+        match prepare_member(&parts[of], member, parts[at].log, coordinator, &uuids, ends_epoch)? {
+            Member::Linked => {}
+            Member::Ready => unlinked.push(of),
+            Member::Needed => return Ok(Outcome::Declined),
         }
     }
     if !unlinked.is_empty() {
@@ -151,25 +153,39 @@ fn prepare_coordinator(part: &Part<'_>, state: &mut State, uuids: &[Uuid]) -> Re
     Ok(ends_epoch && part.log.may_others_leave(log, board, uuids)?)
 }
 
-/// Makes a database ready for a link to the coordinator's log. False: it is linked there.
+/// A database that is to be linked to the coordinator's log.
+enum Member {
+    Linked,
+    Ready,
+    /// Its own log has commits of a database that was not found.
+    Needed,
+}
+
+/// Makes a database ready for a link to the coordinator's log.
 fn prepare_member(
     part: &Part<'_>,
     state: &mut State,
+    of: &MawLog,
     coordinator: &State,
     uuids: &[Uuid],
     ends_epoch: bool,
-) -> Result<bool, Error> {
-    let linked_to = state.link()?.map(|link| link.uuid);
+) -> Result<Member, Error> {
+    // Both may have been moved together since. Then the link and the record get the new paths.
+    let is_linked = state
+        .link()?
+        .is_some_and(|link| Some(link.uuid) == coordinator.uuid() && link.database == of.path());
     let State { open, board, .. } = state;
     let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
     must_be_whole(board)?;
-    if linked_to.is_some() && linked_to == coordinator.uuid() && !ends_epoch {
-        return Ok(false);
+    if is_linked && !ends_epoch {
+        return Ok(Member::Linked);
     }
     log.follow(board);
-    part.log.let_others_leave(log, board, uuids)?;
+    if !part.log.let_others_leave(log, board, uuids)?.is_empty() {
+        return Ok(Member::Needed);
+    }
     sync_file(board, part.main)?;
-    Ok(true)
+    Ok(Member::Ready)
 }
 
 /// Names the databases that are about to be linked in the coordinator's log (invariant 5).
@@ -188,8 +204,10 @@ fn announce(
         }
         log.announcement(parts[at].main)?
     };
+    // Its own name tells a later reader whether the log is a copy ([`linked`]).
+    let named = [at].into_iter().chain(unlinked.iter().copied());
     let mut others = Vec::new();
-    for &of in unlinked {
+    for of in named {
         let Some(log) = &states[of].open else { return Err(Error::Below(Code::BUSY)) };
         let group = log.group(parts[of].main, None, log.place())?;
         others.push((log.log.uuid(), parts[of].log.path(), group));
@@ -225,6 +243,7 @@ fn link(
         board.set_busy(false);
         Ok::<(), Error>(())
     })?;
+    part.log.follow(of.log);
     KillPoint::Linked.reached();
     Ok(())
 }
@@ -348,11 +367,13 @@ impl MawLog {
     /// there. The caller has a shared lock on the database at least, so nobody commits.
     pub fn leave(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Error> {
         sync_file(board, main)?;
+        let link = board.linked_behind();
         board.set_busy(true);
         log.end(main).inspect_err(|&code| board.fail(code, log.unsure))?;
         log.show(board);
         board.set_linked(None);
         board.set_busy(false);
+        self.has_own_commits(log.log.uuid(), link);
         Ok(())
     }
 
@@ -372,34 +393,49 @@ impl MawLog {
     }
 
     /// Has all other databases leave whose commits this epoch has (invariant 3), but for those that
-    /// the caller sees to. `SQLITE_BUSY`: one of them is in use.
+    /// the caller sees to. Answers those that cannot: they were not found, or their own log is
+    /// damaged. `SQLITE_BUSY`: one of them is in use.
     pub fn let_others_leave(
         &self,
         log: &mut OpenLog,
         board: &Board,
         but: &[Uuid],
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<String>, Error> {
         if !log.has_begun() || !board.has_others(log.head.epoch) {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let others = log.others().map_err(|error| self.life().refuse(&error.into()))?;
-        let mut left = 0;
-        for (uuid, database) in others.iter().filter(|(uuid, _)| !but.contains(uuid)) {
-            if let Some(database) = self.linked_here(log, *uuid, database)? {
-                self.life()
-                    .files
-                    .leave_log(&database)
-                    .map_err(|why| self.cannot_leave(&database, &why))?;
+        let files = &self.life().files;
+        let coordinator = Coordinator { database: self.path(), log: &log.log };
+        let refuse = |error: &AttachError| self.life().refuse(error);
+        let names = coordinator.names().map_err(|error| refuse(&error.into()))?;
+        let mut missing = Vec::new();
+        for named in names.others.iter().filter(|named| !but.contains(&named.uuid)) {
+            if self.has_left(named) {
+                continue;
             }
-            left += 1;
+            match coordinator.need(names.is_at_home, named, &ByVfs(&**files))? {
+                Need::Linked(database) => match files.leave_log(&database) {
+                    Ok(true) => {}
+                    Ok(false) => return Err(self.cannot_leave(&database)),
+                    Err(why) => missing.push(format!("{} ({why})", named.path)),
+                },
+                // The record that ended the link may have failed to become durable.
+                Need::Settled(Some(database)) => {
+                    let life = LogLife::<OpenLog>::new(&database, Arc::clone(files));
+                    settled(&life, named.uuid, || Ok(())).map_err(|error| life.refuse(&error))?;
+                }
+                Need::Settled(None) => {}
+                Need::Unknown => missing.push(named.path.clone()),
+            }
         }
-        if left == others.len() {
+        let are_all = names.others.iter().all(|named| !but.contains(&named.uuid));
+        if are_all && missing.is_empty() {
             board.note_others(oneflush_blocklog::Epoch(0));
         }
-        Ok(())
+        Ok(missing)
     }
 
-    /// The same where the epoch may as well go on: false if one of them is in use. A log that is
+    /// The same where the epoch may as well go on: false if one of them cannot leave. A log that is
     /// long is no reason to fail a commit; the next one asks again.
     pub fn may_others_leave(
         &self,
@@ -408,128 +444,40 @@ impl MawLog {
         but: &[Uuid],
     ) -> Result<bool, Error> {
         match self.let_others_leave(log, board, but) {
-            Ok(()) => Ok(true),
+            Ok(missing) => Ok(missing.is_empty()),
             Err(Error::Below(Code::BUSY)) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    fn cannot_leave(&self, database: &str, why: &str) -> Error {
+    fn cannot_leave(&self, database: &str) -> Error {
         self.life().files.warn(&format!(
-            "oneflush: {}: its log has commits of {database}, which cannot be copied there now: \
-                {why} [OF-225]",
+            "oneflush: {}: its log has commits of {database}, which is in use and cannot leave it \
+                now [OF-225]",
             self.path()
         ));
         Error::Below(Code::BUSY)
     }
 
-    /// Where that database is, whose own log has this UUID, if it is linked to this log.
-    fn linked_here(
-        &self,
-        log: &OpenLog,
-        uuid: Uuid,
-        database: &str,
-    ) -> Result<Option<String>, Error> {
-        let files = &self.life().files;
-        for (at, place) in self.places_of(database).into_iter().enumerate() {
-            if !files.is_there(&place)? {
-                continue;
-            }
-            let Some(file) = files.open_log_to_read(&maw_path(&place))? else { continue };
-            let Ok(own) = OpenLog::open(file, &Options::default()) else { return Ok(Some(place)) };
-            if own.log.uuid() != uuid {
-                continue;
-            }
-            let link = own.link();
-            if at > 0
-                && let Ok(Some(link)) = &link
-                && self.is_of_another(link, log.log.uuid())?
-            {
-                continue;
-            }
-            let is_linked =
-                link.map_or(true, |link| link.is_some_and(|link| link.uuid == log.log.uuid()));
-            if !is_linked {
-                // The record that ended the link may have failed to become durable.
-                let life = LogLife::<OpenLog>::new(&place, std::sync::Arc::clone(files));
-                settled(&life, uuid, || Ok(())).map_err(|error| life.refuse(&error))?;
-            }
-            return Ok(is_linked.then_some(place));
-        }
-        Ok(None)
+    /// The log that a link names.
+    pub fn linked_log(&self, link: &Link, uuid: Uuid) -> Result<Linked, LinkError> {
+        let follower = Follower { database: self.path(), uuid };
+        linked::find(link, &follower, &ByVfs(&*self.life().files))
     }
 
-    /// True if the link of a database elsewhere leads to another log with this UUID: this one is a
-    /// copy, or that one is.
-    fn is_of_another(&self, link: &Link, uuid: Uuid) -> Result<bool, Error> {
-        if link.uuid != uuid || link.database == self.path() {
-            return Ok(false);
-        }
-        let file = self.life().files.open_log_to_read(&maw_path(&link.database))?;
-        Ok(file.and_then(|file| Log::open(file).ok()).is_some_and(|log| log.uuid() == uuid))
-    }
-
-    /// Where a database may be that a record names. Those that were moved or copied together are
-    /// beside each other still, and a copy has nothing to do with the files of the original.
-    fn places_of(&self, database: &str) -> Vec<String> {
-        let mut places = vec![self.beside(database), database.to_owned()];
-        places.dedup();
-        places
-    }
-
-    fn beside(&self, database: &str) -> String {
-        let name = Path::new(database).file_name().unwrap_or_default();
-        Path::new(self.path()).with_file_name(name).display().to_string()
-    }
-
-    /// The database that a link names, and its log.
-    pub fn linked_log(&self, link: &Link) -> Result<Option<(String, Log<LogFile>)>, Code> {
-        for database in self.places_of(&link.database) {
-            if let Some(file) = self.life().files.open_log_to_read(&maw_path(&database))?
-                && let Ok(log) = Log::open(file)
-                && log.uuid() == link.uuid
-            {
-                return Ok(Some((database, log)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// True if a log that this database was linked to is beside it, or names it by its path. Else
-    /// this database is a copy, and the log belongs to the original.
-    pub fn is_named_by(&self, log: &Log<LogFile>, database: &str) -> bool {
-        self.beside(database) == database
-            || others_of(log).is_ok_and(|others| others.values().any(|path| path == self.path()))
-    }
-
-    /// Runs `act` with the log that a link names, under the lock of that log's board.
+    /// Runs `act` with the log that a link names, while nobody appends there.
     pub fn with_linked(
         &self,
         link: &Link,
+        uuid: Uuid,
         act: &mut dyn FnMut(&Log<LogFile>) -> Result<Replayed, AttachError>,
     ) -> Result<Replayed, AttachError> {
-        let missing = || AttachError::LinkedLogMissing(link.database.clone());
-        let (database, log) = self.linked_log(link)?.ok_or_else(missing)?;
-        let life = LogLife::<OpenLog>::new(&database, std::sync::Arc::clone(&self.life().files));
+        let Linked { database, path, log, may_be_touched } = self.linked_log(link, uuid)?;
+        let life = LogLife::<OpenLog>::new(&database, Arc::clone(&self.life().files));
+        // Invariant 1 of [`linked`]. A log that was set aside has no board.
+        if !may_be_touched || path != life.log_path() {
+            return act(&log);
+        }
         settled(&life, log.uuid(), || act(&log))
     }
-}
-
-/// Runs `act` under the lock of that log's board. A record that is unsure is written again before,
-/// if it can be read. What one database takes from it must not be lost for the others.
-fn settled<R>(
-    life: &LogLife<OpenLog>,
-    uuid: Uuid,
-    act: impl FnOnce() -> Result<R, AttachError>,
-) -> Result<R, AttachError> {
-    let board = life.lock_board()?;
-    let unsure = board.unsure().filter(|_| board.uuid() == uuid);
-    let settled = unsure.map_or(Ok(()), |lsn| {
-        let file = life.files.open_log(&life.log_path())?.ok_or(AttachError::LogMissing)?;
-        Ok(Log::open(file)?.write_again(lsn)?)
-    });
-    let done = settled.and_then(|()| act());
-    life.tidy(&board);
-    board.common().unlock(0..0);
-    done
 }

@@ -2,10 +2,12 @@
 
 use super::{MawLog, PATIENCE, State, must_be_whole, under_lock};
 use crate::error::{Code, Error};
+use crate::names::maw_path;
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::guard;
 use crate::strategy::log_life::KeptLog;
 use crate::strategy::maw::OpenLog;
+use crate::strategy::maw::linked::{self, Linked};
 
 impl MawLog {
     /// A transaction goes another way: the pages will be written in place with a journal of
@@ -17,22 +19,24 @@ impl MawLog {
         if state.open.is_none() {
             return Ok(());
         }
-        self.retire(&mut state, main)?;
-        Ok(self.life.remove()?)
+        self.retire(&mut state, main)
     }
 
-    /// Ends the log and takes the guard away. The caller removes board and log.
+    /// Ends the log, takes the guard away, and removes board and log. A log that another database
+    /// needs is set aside as it is (invariant 3 of [`linked`](super::linked)).
     fn retire(&self, state: &mut State, main: &dyn Below) -> Result<(), Error> {
         let State { open, board, .. } = state;
         let Some(log) = open else { return Ok(()) };
         must_be_whole(board)?;
         log.follow(board);
-        self.let_others_leave(log, board, &[])?;
+        let missing = self.let_others_leave(log, board, &[])?;
+        let (uuid, link) = (log.log.uuid(), board.linked_behind());
         under_lock(board, || {
             log.follow(board);
             let ended = main.sync(SyncRequest::ALL).and_then(|()| {
                 board.set_busy(true);
-                let taken = self.life.take_guard_away(board, log, main);
+                let end = || if missing.is_empty() { log.end(main) } else { Ok(()) };
+                let taken = self.life.hide_guard(board, uuid, main, end);
                 if taken.is_ok() {
                     board.set_linked(None);
                     log.show(board);
@@ -45,6 +49,18 @@ impl MawLog {
         self.syncer.forget();
         state.detach();
         state.retired += 1;
+        self.has_own_commits(uuid, link);
+        if missing.is_empty() {
+            return Ok(self.life.remove()?);
+        }
+        let aside = self.life.keep_aside(uuid)?;
+        self.life.files.warn(&format!(
+            "oneflush: {aside}: this log stays, for it has commits of {missing}. If it is back, \
+                open it or recover it; if it is gone for good: oneflush recover {} --forget FILE \
+                [OF-227]",
+            self.life.path,
+            missing = missing.join(", ")
+        ));
         Ok(())
     }
 
@@ -64,7 +80,7 @@ impl MawLog {
         if state.open.is_none() {
             return;
         }
-        let link = state.link().ok().flatten();
+        let (link, uuid) = (state.link().ok().flatten(), state.uuid());
         let mut has_retired = false;
         if state.board.failure().is_none() {
             // Whoever fails here leaves the log to the next opener.
@@ -72,12 +88,18 @@ impl MawLog {
         }
         state.detach();
         drop(state);
-        let linked = link.filter(|_| has_retired).and_then(|link| self.linked_log(&link).ok()?);
-        if let Some((database, log)) = linked
-            && self.is_named_by(&log, &database)
-        {
-            // The other database may have been closed before, and its log left for this one.
-            let _ = self.life.files.recover(&database, OpenLog::STRATEGY);
+        let linked = link.filter(|_| has_retired).zip(uuid);
+        let linked = linked.and_then(|(link, uuid)| self.linked_log(&link, uuid).ok());
+        // The other database may have been closed before, and its log left for this one.
+        match linked.filter(|linked| linked.may_be_touched) {
+            Some(Linked { database, path, .. }) if path == maw_path(&database) => {
+                let _ = self.life.files.recover(&database, OpenLog::STRATEGY);
+            }
+            Some(Linked { database, path, log, .. }) => {
+                drop(log);
+                let _ = linked::remove_aside(&database, &path, &*self.life.files);
+            }
+            None => {}
         }
     }
 
@@ -121,7 +143,6 @@ impl MawLog {
             return Ok(false);
         }
         self.retire(state, main)?;
-        self.life.remove()?;
         Ok(true)
     }
 }

@@ -1,0 +1,375 @@
+//! Where the other side of a link is: the log that has a database's commits, and the databases
+//! whose commits a log has.
+//!
+//! `cp` copies UUIDs and links, so identity alone tells no copy from its original. Names do. A link
+//! names the coordinator by its path, and the coordinator's records name each database by its path,
+//! its own one too.
+//!
+//! | the log of a link is looked for | it is taken if |
+//! |---|---|
+//! | where the user says (`oneflush recover --with`) | it is that log |
+//! | beside this database, under the recorded name | it names a database of this name |
+//! | at the recorded path | it names this very path, or this name and nothing lies beside |
+//!
+//! A log that is still needed when its own database needs it no more gets another name
+//! ([`aside_path`]), and is looked for under both.
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. What lies in another directory is read. It is written, recovered or removed only if both
+//!    sides are at the very paths that the log names. A copy is at none of them.
+//! 2. A link is followed only into a log that goes back to it, and reaches it. Else one of both
+//!    sides is an older copy, and what is between is nowhere.
+//! 3. A log is deleted only when each database that it names was found, and has its own commits.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use oneflush_blocklog::{Error as LogError, Log, Lsn, Uuid};
+
+use super::open_log::OpenLog;
+use super::record::{Link, Record};
+use crate::config::Options;
+use crate::error::Code;
+use crate::names::{aside_path, database_of, maw_path};
+use crate::strategy::guard::{self, HEADER_BYTES};
+use crate::strategy::log_files::{LogFile, LogFiles, code_of};
+use crate::strategy::log_life::{AttachError, KeptLog, LogLife};
+
+/// The other side, as the user has named it.
+static NAMED: OnceLock<String> = OnceLock::new();
+
+/// Says where the other side of a link is, for this process: the database, or its log. Later calls
+/// change nothing.
+pub fn name_other_side(file: &str) {
+    let _ = NAMED.set(database_of(file).to_owned());
+}
+
+/// Why the log that a link names cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    #[error(
+        "its last commits are in the log of {0}, and that log is missing or another one. Put {0} \
+            and its log back, say where they are (oneflush recover --with), or recover all of \
+            them from one backup [OF-142]"
+    )]
+    Missing(String),
+    #[error(
+        "its last commits are in the log of {of}, and that log knows it as {name}: it was renamed, \
+            or is a copy. Give it that name again, or say that this is the log: oneflush recover \
+            --with {of} [OF-145]"
+    )]
+    OtherName { of: String, name: String },
+    #[error(
+        "its last commits are in the log of {0}, and that log does not have them any more, or not \
+            yet: one of both is an older copy. Recover both from one backup [OF-146]"
+    )]
+    OtherTime(String),
+    #[error("{0}")]
+    Log(#[from] LogError),
+    #[error("code {} [OF-117]", .0.0)]
+    Below(Code),
+}
+
+impl LinkError {
+    pub fn code(&self) -> Code {
+        match self {
+            LinkError::Missing(_) | LinkError::OtherName { .. } | LinkError::OtherTime(_) => {
+                Code::CANTOPEN
+            }
+            LinkError::Log(error) => code_of(error),
+            LinkError::Below(code) => *code,
+        }
+    }
+}
+
+impl From<Code> for LinkError {
+    fn from(code: Code) -> LinkError {
+        LinkError::Below(code)
+    }
+}
+
+/// The files of a place, to look at only.
+pub trait Look {
+    fn is_there(&self, path: &str) -> Result<bool, Code>;
+    /// `None`: there is no log.
+    fn open(&self, log: &str) -> Result<Option<LogFile>, Code>;
+    /// Of a database file. `None`: it is not there, or has none.
+    fn header(&self, database: &str) -> Result<Option<[u8; HEADER_BYTES]>, Code>;
+}
+
+/// Through the VFS of the connections.
+pub struct ByVfs<'a>(pub &'a dyn LogFiles);
+
+impl Look for ByVfs<'_> {
+    fn is_there(&self, path: &str) -> Result<bool, Code> {
+        self.0.is_there(path)
+    }
+
+    fn open(&self, log: &str) -> Result<Option<LogFile>, Code> {
+        self.0.open_log_to_read(log)
+    }
+
+    fn header(&self, database: &str) -> Result<Option<[u8; HEADER_BYTES]>, Code> {
+        self.0.header(database)
+    }
+}
+
+/// A database whose log ends with a link.
+pub struct Follower<'a> {
+    pub database: &'a str,
+    /// Of its own log.
+    pub uuid: Uuid,
+}
+
+/// The log that a link names.
+pub struct Linked {
+    /// The database that it is the log of.
+    pub database: String,
+    pub path: String,
+    pub log: Log<LogFile>,
+    /// Invariant 1.
+    pub may_be_touched: bool,
+}
+
+/// The log that a link names.
+pub fn find(link: &Link, of: &Follower<'_>, look: &dyn Look) -> Result<Linked, LinkError> {
+    let beside = beside(of.database, &link.database);
+    let named = NAMED.get().map(|named| (named.clone(), By::User));
+    let places = [(beside.clone(), By::Beside), (link.database.clone(), By::Record)];
+    let mut why = LinkError::Missing(link.database.clone());
+    for (database, by) in named.into_iter().chain(places) {
+        for path in [maw_path(&database), aside_path(&maw_path(&database), link.uuid)] {
+            let Some(log) = open(look, &path, link.uuid)? else { continue };
+            let told = Told::read(&log, of.uuid)?;
+            let (Some(name), true) = (&told.name, told.reaches(link)) else {
+                why = LinkError::OtherTime(database.clone());
+                continue;
+            };
+            let is_same_path = name == of.database;
+            let fits = match by {
+                By::User => true,
+                _ if is_same_path => true,
+                By::Beside => is_same_name(name, of.database),
+                By::Record => {
+                    is_same_name(name, of.database)
+                        && told.goes_back_to(link)
+                        && !look.is_there(&beside)?
+                }
+            };
+            if fits {
+                let may_be_touched = is_same_path || by == By::Beside;
+                return Ok(Linked { database, path, log, may_be_touched });
+            }
+            why = LinkError::OtherName { of: database.clone(), name: name.clone() };
+        }
+    }
+    Err(why)
+}
+
+/// Who says where a log is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    User,
+    Beside,
+    Record,
+}
+
+/// What a log says of a database that is linked to it.
+struct Told {
+    /// The first record and the last one.
+    lsns: Option<(Lsn, Lsn)>,
+    name: Option<String>,
+    has_commits: bool,
+}
+
+impl Told {
+    fn read(log: &Log<LogFile>, uuid: Uuid) -> Result<Told, LogError> {
+        let mut told = Told { lsns: None, name: None, has_commits: false };
+        log.scan(|kind, lsn, payload| {
+            told.lsns = Some((told.lsns.map_or(lsn, |(first, _)| first), lsn));
+            let record = Record::decode(kind, payload)?;
+            if let Record::Together { others, .. } = &record
+                && let Some(other) = others.iter().find(|other| other.uuid == uuid)
+            {
+                told.name = Some(other.database.to_owned());
+                told.has_commits |= other.group()?.database_pages != 0;
+            }
+            Ok::<(), LogError>(())
+        })?;
+        Ok(told)
+    }
+
+    fn goes_back_to(&self, link: &Link) -> bool {
+        self.lsns.is_some_and(|(first, _)| first <= link.behind)
+    }
+
+    /// Invariant 2. A crash between the announcement and a new link leaves an older link, and no
+    /// commit that it does not lead to.
+    fn reaches(&self, link: &Link) -> bool {
+        self.lsns.is_some_and(|(_, last)| last >= link.behind)
+            && (self.goes_back_to(link) || !self.has_commits)
+    }
+}
+
+/// Whether a database that a log names still needs that log.
+pub enum Need {
+    /// Its commits are there. It can leave.
+    Linked(String),
+    /// It has its own commits. The place is that of its log, if it has one.
+    Settled(Option<String>),
+    /// It was not found, or it cannot be said.
+    Unknown,
+}
+
+/// A log, and the database that it is the log of.
+pub struct Coordinator<'a> {
+    pub database: &'a str,
+    pub log: &'a Log<LogFile>,
+}
+
+/// Another database that a log names.
+pub struct Named {
+    /// Of its own log.
+    pub uuid: Uuid,
+    pub path: String,
+    /// The last record that was written before it was linked to this log.
+    pub announced: Lsn,
+}
+
+/// What a log says of the databases with commits in it.
+#[derive(Default)]
+pub struct Names {
+    /// The log's own database is where it was when they were written down. So the others may be
+    /// where they were, too.
+    pub is_at_home: bool,
+    pub others: Vec<Named>,
+}
+
+impl Coordinator<'_> {
+    pub fn names(&self) -> Result<Names, LogError> {
+        let mut names = Names::default();
+        self.log.scan(|kind, lsn, payload| {
+            let Record::Together { others, .. } = Record::decode(kind, payload)? else {
+                return Ok::<(), LogError>(());
+            };
+            let own = others.iter().find(|other| other.uuid == self.log.uuid());
+            if let Some(own) = own {
+                names.is_at_home = own.database == self.database;
+            }
+            for other in others.iter().filter(|other| other.uuid != self.log.uuid()) {
+                let known = names.others.iter_mut().find(|known| known.uuid == other.uuid);
+                match known {
+                    Some(known) => {
+                        other.database.clone_into(&mut known.path);
+                        known.announced = if own.is_some() { lsn } else { known.announced };
+                    }
+                    None => names.others.push(Named {
+                        uuid: other.uuid,
+                        path: other.database.to_owned(),
+                        announced: lsn,
+                    }),
+                }
+            }
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    /// Whether that database needs the log. If this one is not at home, it is a copy or was moved,
+    /// and only what lies beside it can belong to it.
+    pub fn need(
+        &self,
+        is_at_home: bool,
+        Named { uuid, path: recorded, .. }: &Named,
+        look: &dyn Look,
+    ) -> Result<Need, Code> {
+        let beside = beside(self.database, recorded);
+        let home = is_at_home.then(|| recorded.to_owned());
+        let mut places: Vec<String> = home.into_iter().chain([beside]).collect();
+        places.dedup();
+        for (at, place) in places.iter().enumerate() {
+            let Some(file) = look.open(&maw_path(place))? else {
+                if at > 0 || !look.is_there(place)? {
+                    continue;
+                }
+                // Without its own log it cannot say where its commits are.
+                let is_guarded =
+                    look.header(place)?.is_some_and(|it| guard::of(&it) == Some(*uuid));
+                return Ok(if is_guarded { Need::Unknown } else { Need::Settled(None) });
+            };
+            let Ok(own) = OpenLog::open(file, &Options::default()) else {
+                return Ok(Need::Unknown);
+            };
+            if own.log.uuid() != *uuid {
+                // It was closed since, or another one has taken its place.
+                if at == 0 && is_at_home {
+                    return Ok(Need::Settled(None));
+                }
+                continue;
+            }
+            return Ok(match own.link() {
+                Err(_) => Need::Unknown,
+                Ok(Some(link)) if link.uuid != self.log.uuid() => {
+                    Need::Settled(Some(place.clone()))
+                }
+                Ok(Some(link)) if is_same_name(&link.database, self.database) => {
+                    Need::Linked(place.clone())
+                }
+                // It belongs to another copy of this log.
+                Ok(Some(_)) => continue,
+                Ok(None) => Need::Settled(Some(place.clone())),
+            });
+        }
+        Ok(Need::Unknown)
+    }
+}
+
+fn open(look: &dyn Look, path: &str, uuid: Uuid) -> Result<Option<Log<LogFile>>, LinkError> {
+    let Some(file) = look.open(path)? else { return Ok(None) };
+    Ok(Log::open(file).ok().filter(|log| log.uuid() == uuid))
+}
+
+/// A file of the same name, beside this one.
+pub fn beside(database: &str, other: &str) -> String {
+    let name = Path::new(other).file_name().unwrap_or_default();
+    Path::new(database).with_file_name(name).display().to_string()
+}
+
+fn is_same_name(one: &str, other: &str) -> bool {
+    Path::new(one).file_name() == Path::new(other).file_name()
+}
+
+/// Runs `act` under the lock of that log's board. A record that is unsure is written again before,
+/// if it can be read. What one database takes from it must not be lost for the others.
+pub fn settled<R>(
+    life: &LogLife<OpenLog>,
+    uuid: Uuid,
+    act: impl FnOnce() -> Result<R, AttachError>,
+) -> Result<R, AttachError> {
+    let board = life.lock_board()?;
+    let unsure = board.unsure().filter(|_| board.uuid() == uuid);
+    let settled = unsure.map_or(Ok(()), |lsn| {
+        let file = life.files.open_log(&life.log_path())?.ok_or(AttachError::LogMissing)?;
+        Ok(Log::open(file)?.write_again(lsn)?)
+    });
+    let done = settled.and_then(|()| act());
+    life.tidy(&board);
+    board.common().unlock(0..0);
+    done
+}
+
+/// Deletes a log that was set aside, if no database that it names needs it (invariant 3).
+pub fn remove_aside(database: &str, path: &str, files: &dyn LogFiles) -> Result<(), AttachError> {
+    let Some(file) = files.open_log_to_read(path)? else { return Ok(()) };
+    let log = Log::open(file)?;
+    let coordinator = Coordinator { database, log: &log };
+    let names = coordinator.names()?;
+    for named in &names.others {
+        let need = coordinator.need(names.is_at_home, named, &ByVfs(files))?;
+        if !matches!(need, Need::Settled(None)) {
+            return Ok(());
+        }
+    }
+    Ok(files.delete(path, true)?)
+}
