@@ -11,6 +11,10 @@ pub const SECTOR_BYTES: u64 = 512;
 /// The header of a WAL, and of a frame (SQLite's file format, section 4).
 pub(crate) const WAL_HEADER_BYTES: u64 = 32;
 pub(crate) const FRAME_HEADER_BYTES: u64 = 24;
+/// Frames of a WAL, also a piece of one, begin and end at multiples of this.
+pub(crate) const FRAME_UNIT_BYTES: u64 = 8;
+/// Pages alone are multiples of this, and frames are not.
+pub(crate) const PAGE_UNIT_BYTES: u64 = 512;
 /// Where SQLite locks the index of a WAL to write: `WALINDEX_LOCK_OFFSET` of its file format,
 /// section 4.4.
 pub(crate) const WRITE_LOCK_AT: u64 = 120;
@@ -68,8 +72,8 @@ pub enum Action {
     /// followed by a truncation, the file system's own.
     FileTruncate,
     FileDelete,
-    /// A thread writes the header of a WAL or of one of its frames into the page cache. `file` is
-    /// the WAL, `sector` the offset in bytes.
+    /// A thread writes the header of a WAL, the header of a frame, or a frame into the page cache.
+    /// `file` is the WAL, `sector` the offset in bytes.
     WalWrite,
     /// A thread takes, or gives back, the lock that lets it write a database in WAL mode. `file` is
     /// the WAL's index.

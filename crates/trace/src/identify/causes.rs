@@ -168,7 +168,7 @@ impl Identifier {
         self.attach.show_calls(device);
         let (owner, role) = match of {
             Some(File::Of(index, role)) => {
-                if role == Role::Wal {
+                if matches!(role, Role::Wal | Role::EagerLog | Role::WaldioLog) {
                     self.unsynced.sync(index, actor.thread);
                 }
                 (Some(Owner::Track(index)), Some(role))
@@ -202,6 +202,9 @@ impl Identifier {
             });
         match window {
             (Some(Owner::Track(index)), Some(role)) => {
+                if matches!(role, Role::Wal | Role::EagerLog | Role::WaldioLog) {
+                    self.unsynced.synced(index, actor.thread, time_ns);
+                }
                 self.change(index, |track| track.file_synced(role, time_ns));
             }
             (Some(Owner::Track(index)), None) => {

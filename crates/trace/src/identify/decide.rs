@@ -6,8 +6,9 @@
 
 use std::collections::VecDeque;
 
-use super::draft::{Draft, Kind};
+use super::draft::{ByLock, Draft, Kind};
 use super::transaction::{Confidence, JournalMode, Outcome, Reason, Synchronous};
+use super::unsynced::Sign;
 
 /// A journal that is made anew each time needs as much metadata as a new file. A commit of another
 /// program just before may have paid for some of it, but seldom. If at least one in this number is
@@ -122,8 +123,9 @@ impl History {
             (own_mode.1 && mode != own_mode.0) || (own_sync.1 && synchronous != own_sync.0);
         let (value, reason) = match draft.kind {
             Kind::Bare => (0.3, Reason::NoJournal),
-            _ if draft.is_by_lock() => (0.9, Reason::Lock),
+            _ if let Some(by_lock) = draft.by_lock => by_lock_alone(by_lock),
             _ if !draft.synced => (0.3, Reason::Unsynced),
+            _ if draft.carries && synchronous == Synchronous::Normal => (0.9, Reason::Carries),
             Kind::Wal if synchronous == Synchronous::Normal && !draft.shows_locks => {
                 (0.4, Reason::Batch)
             }
@@ -142,6 +144,14 @@ impl History {
             _ => (1.0, Reason::Whole),
         };
         Judged { draft, journal_mode: mode, synchronous, confidence: Confidence { value, reason } }
+    }
+}
+
+fn by_lock_alone(ByLock { sign, is_shared }: ByLock) -> (f64, Reason) {
+    match (sign, is_shared) {
+        (Sign::Lock, _) => (0.6, Reason::LockAlone),
+        (_, true) => (0.9, Reason::Shared),
+        (_, false) => (0.9, Reason::Lock),
     }
 }
 

@@ -7,7 +7,7 @@ use super::group::Group;
 use super::requests::Removal;
 use super::table::Input;
 use super::transaction::{JournalMode, Outcome, Process, Synchronous, Traffic};
-use super::unsynced::Held;
+use super::unsynced::{Held, Sign};
 
 /// What ext4 logs for an emptied file that gets data: inode, bitmap of blocks, group descriptor. If
 /// the file moves, there are bitmaps of two groups. A new file also needs its folder, the bitmap of
@@ -25,6 +25,14 @@ pub(super) enum Kind {
     Lsmvbt,
     /// No journal was seen.
     Bare,
+}
+
+/// What shows a transaction that the device does not show, and whether another thread's
+/// synchronization has made it durable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByLock {
+    pub sign: Sign,
+    pub is_shared: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -75,9 +83,10 @@ pub(super) struct Draft {
     file_syncs: u32,
     /// The trace has SQLite's locks.
     pub shows_locks: bool,
-    /// `Some`: only the lock shows this transaction. The value: whether another thread synchronized
-    /// the WAL behind it.
-    by_lock: Option<bool>,
+    /// `Some`: the device does not show this transaction.
+    pub by_lock: Option<ByLock>,
+    /// Its bytes are also those of commits before it.
+    pub carries: bool,
     pub accesses: Accesses,
 }
 
@@ -127,27 +136,28 @@ impl Draft {
             file_syncs: 0,
             shows_locks: false,
             by_lock: None,
+            carries: false,
             accesses: Accesses::default(),
         };
         draft.extend(group, input);
         draft
     }
 
-    /// A transaction that only the lock shows. `header`: the header of the WAL that it
-    /// synchronized.
+    /// A transaction that the lock shows. `header`: the header of the WAL that it synchronized.
     pub(super) fn unsynced(held: &Held, header: Option<Draft>) -> Draft {
-        let mut draft = header
-            .unwrap_or_else(|| Draft::begin(Group::empty(Role::Wal, held.begin_ns), Input::Wal));
+        let (role, input) = match held.sign {
+            Sign::Frames => (Role::Wal, Input::Wal),
+            Sign::Slots => (Role::WaldioLog, Input::Record),
+            Sign::Lock => (Role::EagerLog, Input::Record),
+        };
+        let mut draft =
+            header.unwrap_or_else(|| Draft::begin(Group::empty(role, held.begin_ns), input));
         draft.begin_ns = held.begin_ns;
         draft.end_ns = draft.end_ns.max(held.end_ns);
         draft.append_end_ns = draft.end_ns;
         draft.process = Some(held.process);
-        draft.by_lock = Some(held.synced_by_other);
+        draft.by_lock = Some(ByLock { sign: held.sign, is_shared: held.is_shared() });
         draft
-    }
-
-    pub(super) fn is_by_lock(&self) -> bool {
-        self.by_lock.is_some()
     }
 
     pub(super) fn extend(&mut self, mut group: Group, input: Input) {
@@ -284,10 +294,13 @@ impl Draft {
 
     pub(super) fn synchronous(&self) -> (Synchronous, bool) {
         match self.kind {
-            _ if self.by_lock == Some(false) => (Synchronous::Normal, true),
-            // Where commits share a flush, one thread synchronizes for others.
-            _ if self.by_lock == Some(true) => (Synchronous::Full, false),
+            _ if let Some(ByLock { is_shared, .. }) = self.by_lock => match is_shared {
+                false => (Synchronous::Normal, true),
+                // Where commits share a flush, one thread synchronizes for others.
+                true => (Synchronous::Full, false),
+            },
             _ if !self.synced => (Synchronous::Unknown, false),
+            _ if self.carries => (Synchronous::Normal, false),
             Kind::Wal if self.synced_for_checkpoint => (Synchronous::Normal, false),
             Kind::Bare => (Synchronous::Unknown, false),
             Kind::Wal | Kind::Eager | Kind::Waldio | Kind::Maw | Kind::Lsmvbt => {

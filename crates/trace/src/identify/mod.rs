@@ -13,7 +13,7 @@
 //!        → machine    one table of states and transitions, per database    table.rs, track.rs,
 //!                                                                          draft.rs
 //!        → decision   mode and synchronization from several transactions   decide.rs
-//!        → unsynced   commits that nobody synchronizes, by SQLite's lock   unsynced.rs
+//!        → unsynced   commits that others synchronize or nobody, by locks  unsynced.rs
 //!        → committers records of our own log that are commits, by the lock committers.rs
 //!        → joints     transactions over several databases                  joint.rs, complete.rs
 //! ```
@@ -378,6 +378,9 @@ impl Identifier {
                     lock_ns: thread.and_then(|thread| self.unsynced.lock_ns(index, thread)),
                     ..self.context(device)
                 };
+                if let (Role::WaldioLog, Some(thread)) = (role, thread) {
+                    self.log_write(index, thread, None);
+                }
                 self.track_write(index, role, &request, thread, context);
             }
             (Some(File::SuperJournal(main)), _) => {

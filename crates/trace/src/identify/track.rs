@@ -21,7 +21,7 @@ use super::lsmvbt::Layout;
 use super::requests::{Removal, Request};
 use super::table::{Action, Input, State, transition};
 use super::transaction::{Class, Database, JournalMode, Outcome, Process, Traffic};
-use super::unsynced::Held;
+use super::unsynced::{Held, Sign};
 use super::waiters::Busy;
 use crate::model::Content;
 
@@ -74,6 +74,10 @@ pub(super) struct Track {
     /// Records without a lock in a row.
     unlocked_count: u32,
     log_is_deleted: bool,
+    /// `eager`'s log is in use.
+    has_eager_log: bool,
+    /// Commits that were told and that nobody has synchronized yet.
+    carried_count: u64,
     /// Complete transactions that nobody has taken yet.
     pub finished: Vec<Draft>,
     /// Transactions of which the trace holds only a part.
@@ -115,6 +119,8 @@ impl Track {
             committers: Committers::default(),
             unlocked_count: 0,
             log_is_deleted: false,
+            has_eager_log: false,
+            carried_count: 0,
             finished: Vec::new(),
             partial_count: 0,
             rest: (Traffic::default(), 0),
@@ -140,6 +146,11 @@ impl Track {
         context: Context,
     ) {
         self.has_journal |= role != Role::Database;
+        match role {
+            Role::EagerLog => self.has_eager_log = true,
+            Role::Wal => self.has_eager_log = false,
+            _ => {}
+        }
         if role == Role::Database && self.logs_forward() {
             // A commit never writes the database under the lock under which it wrote to the log. A
             // checkpoint does.
@@ -256,6 +267,12 @@ impl Track {
     /// The end of our own log is clean: what comes next belongs to no transaction before it.
     pub(super) fn log_deleted(&mut self) {
         self.log_is_deleted = true;
+        self.has_eager_log = false;
+    }
+
+    /// The frames of commits reach no file, as `eager` keeps them.
+    pub(super) fn keeps_frames_in_memory(&self) -> bool {
+        self.has_eager_log
     }
 
     /// A file of this database was synchronized by a sync call.
@@ -306,8 +323,11 @@ impl Track {
 
     /// This transaction owns what was synchronized of the WAL, and the checkpoint behind it.
     pub(super) fn checkpointed(&mut self, held: &Held) {
+        // `plain` synchronizes each commit behind the lock, and has no checkpoint behind it.
+        let has_checkpoint = self.checkpoint.is_some();
         let is_its = |group: &&mut Group| {
             group.role == Role::Wal
+                && has_checkpoint
                 && group.synced_ns.is_some_and(|synced_ns| synced_ns >= held.end_ns)
         };
         if let Some(group) = self.current.as_mut().filter(is_its) {
@@ -315,9 +335,15 @@ impl Track {
         }
     }
 
-    /// A transaction of a WAL that nobody synchronized. It is told as soon as all that the device
+    /// A transaction that its thread did not synchronize. It is told as soon as all that the device
     /// saw until then has been taken.
     pub(super) fn unsynced(&mut self, held: &Held, context: Context) {
+        self.carried_count += u64::from(!held.is_shared());
+        if held.sign != Sign::Frames {
+            // The record that follows belongs to the open transaction, if it is no commit's.
+            self.is_first = false;
+            return self.finished.push(Draft::unsynced(held, None));
+        }
         let is_complete = |group: &Option<Group>| group.as_ref().is_none_or(is_synced);
         let mut header = None;
         if self.logs_forward() && is_complete(&self.current) && is_complete(&self.checkpoint) {
@@ -599,6 +625,7 @@ impl Track {
         }
         let mut draft = Draft::begin(group, input);
         draft.shows_locks = self.shows_locks;
+        draft.carries = std::mem::take(&mut self.carried_count) > 0;
         self.draft = Some(draft);
     }
 

@@ -266,6 +266,9 @@ pub enum Reason {
     Joint,
     Batch,
     Lock,
+    LockAlone,
+    Shared,
+    Carries,
     Unsynced,
     NoJournal,
     /// Told by another version of this program.
@@ -273,7 +276,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    const ALL: [Reason; 12] = [
+    const ALL: [Reason; 15] = [
         Reason::Whole,
         Reason::Single,
         Reason::Neighbours,
@@ -283,6 +286,9 @@ impl Reason {
         Reason::Joint,
         Reason::Batch,
         Reason::Lock,
+        Reason::LockAlone,
+        Reason::Shared,
+        Reason::Carries,
         Reason::Unsynced,
         Reason::NoJournal,
         Reason::Other,
@@ -291,6 +297,16 @@ impl Reason {
     /// The one that is displayed so.
     pub fn named(text: &str) -> Option<Reason> {
         displayed(&Reason::ALL, text)
+    }
+
+    /// The device got the bytes of the transaction with another one.
+    pub fn is_written_elsewhere(self) -> bool {
+        matches!(self, Reason::Lock | Reason::LockAlone | Reason::Shared)
+    }
+
+    /// The transaction has the bytes of others, too.
+    pub fn has_others_bytes(self) -> bool {
+        matches!(self, Reason::Carries | Reason::Batch)
     }
 }
 
@@ -323,6 +339,17 @@ impl fmt::Display for Reason {
             Reason::Lock => {
                 "nobody synchronized it; told by SQLite's lock and the frames written \
                 under it"
+            }
+            Reason::LockAlone => {
+                "told by SQLite's lock alone, as eager writes nothing for it; one that changed \
+                    nothing looks the same"
+            }
+            Reason::Shared => {
+                "another thread synchronized it; told by SQLite's lock and the frames written \
+                    under it"
+            }
+            Reason::Carries => {
+                "its bytes are also those of commits before it, which nobody had synchronized"
             }
             Reason::Unsynced => "no synchronization was seen; written back by the kernel",
             Reason::NoJournal => "the database was written and synchronized without any journal",

@@ -1,15 +1,19 @@
-//! Transactions that nobody synchronizes: those of a WAL with `synchronous=NORMAL`.
+//! Transactions that their own thread does not synchronize: those with `synchronous=NORMAL`, and
+//! with `FULL` those that another thread's synchronization has made durable.
 //!
-//! The device sees such transactions only when a checkpoint writes many at once. Two things show
-//! each transaction: the lock for writing, and the frames that the holder of the lock wrote into
-//! the page cache.
+//! The device sees such transactions only when somebody else writes many at once. Two things show
+//! each transaction: the lock for writing, and what the holder of the lock wrote ([`Sign`]).
 //!
 //! What a thread did between lock and unlock waits for two answers:
 //! 1. Was it committed? The frames of a transaction that was rolled back are overwritten by the
-//!    next.
-//! 2. Did the thread itself synchronize the WAL before it took the lock again? It does so with
+//!    next. Of our own logs that does not show.
+//! 2. Did the thread itself synchronize the log before it took the lock again? It does so with
 //!    `FULL`, and for a checkpoint. What the device saw is then the transaction, and it is not told
 //!    here.
+//!
+//! `eager` keeps its frames in memory, so only the lock shows its commits. A transaction that has
+//! changed nothing takes the lock as well, and with `FULL` looks like a commit with `NORMAL`. So
+//! these are told only where [`LONE_COUNT_MIN`] come in a row.
 //!
 //! Kept are the holder of the lock of each database, and the last transaction of each of
 //! [`THREADS_COUNT_MAX`] threads.
@@ -24,6 +28,19 @@ use crate::model::{Actor, NameId, Names};
 
 /// Limit of the threads that are waited for to take the lock of a database again.
 const THREADS_COUNT_MAX: usize = 64;
+/// So many that only the lock shows come in a row, and nobody has synchronized any of them.
+const LONE_COUNT_MIN: usize = 8;
+
+/// What shows that a thread has written while it had the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// Frames in a WAL.
+    Frames,
+    /// Writes to the log of `waldio`.
+    Slots,
+    /// Nothing but the lock, with `eager`.
+    Lock,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Synced {
@@ -40,9 +57,12 @@ pub(super) struct Held {
     pub process: Process,
     pub begin_ns: u64,
     pub end_ns: u64,
-    /// Another thread synchronized the WAL behind its frames, perhaps for both.
-    pub synced_by_other: bool,
+    pub sign: Sign,
+    /// The thread that synchronized the log behind it, perhaps for both.
+    synced_by: Option<u32>,
     synced: Synced,
+    /// The thread was seen to write.
+    has_written: bool,
     /// Offset of the first frame in the WAL.
     first: Option<u64>,
     /// The thread wrote the header of the WAL.
@@ -53,11 +73,28 @@ pub(super) struct Held {
     is_over: bool,
 }
 
+impl Held {
+    /// Another thread's synchronization has made it durable.
+    pub(super) fn is_shared(&self) -> bool {
+        self.synced_by.is_some()
+    }
+}
+
+/// Those that only the lock shows, as they came in a row.
+#[derive(Debug, Default)]
+struct Lone {
+    waiting: Vec<Held>,
+    /// Since somebody synchronized the log.
+    count: usize,
+    are_told: bool,
+}
+
 /// By the numbers of databases.
 #[derive(Debug, Default)]
 pub(super) struct Unsynced {
     open: HashMap<usize, Held>,
     ended: HashMap<usize, Vec<Held>>,
+    lone: HashMap<usize, Lone>,
 }
 
 impl Unsynced {
@@ -68,8 +105,10 @@ impl Unsynced {
             process,
             begin_ns: time_ns,
             end_ns: time_ns,
-            synced_by_other: false,
+            sign: Sign::Frames,
+            synced_by: None,
             synced: Synced::No,
+            has_written: false,
             first: None,
             restarts: false,
             is_committed: None,
@@ -79,35 +118,58 @@ impl Unsynced {
         self.open.insert(index, held);
         let ended = self.ended.get_mut(&index)?;
         let at = ended.iter().position(|held| held.process.thread == process.thread)?;
-        match ended[at].synced {
-            Synced::Behind => Some(ended.remove(at)),
-            Synced::Inside => {
+        match (ended[at].synced, ended[at].sign) {
+            (Synced::Behind, _) => Some(ended.remove(at)),
+            (Synced::Inside, _) => {
                 ended.remove(at);
                 None
             }
-            Synced::No => {
+            (Synced::No, Sign::Lock) => {
+                let lone = self.lone.entry(index).or_default();
+                lone.waiting.push(ended.remove(at));
+                lone.count += 1;
+                lone.are_told |= lone.count >= LONE_COUNT_MIN;
+                None
+            }
+            (Synced::No, _) => {
                 ended[at].is_over = true;
                 None
             }
         }
     }
 
-    /// A header of the WAL or of a frame is written at `offset`. Returns the transactions of which
-    /// everything is known now, in their order.
-    pub(super) fn wal_write(&mut self, index: usize, thread: u32, offset: u64) -> Vec<Held> {
+    /// Those that only the lock shows, as far as they are told.
+    fn lone(&mut self, index: usize) -> Vec<Held> {
+        let Some(lone) = self.lone.get_mut(&index) else { return Vec::new() };
+        let are_told = lone.are_told;
+        let (told, waiting) = lone.waiting.drain(..).partition(|held| are_told || held.is_shared());
+        lone.waiting = waiting;
+        told
+    }
+
+    /// A header of the WAL or a frame is written at `offset`, or the log of `waldio` at an unknown
+    /// one. Returns the transactions of which everything is known now, in their order.
+    pub(super) fn log_write(
+        &mut self,
+        index: usize,
+        thread: u32,
+        offset: Option<u64>,
+    ) -> Vec<Held> {
         let Some(held) = self.open.get_mut(&index).filter(|held| held.process.thread == thread)
         else {
             return Vec::new();
         };
-        if offset == 0 {
+        if offset == Some(0) {
             held.restarts = true;
             return Vec::new();
         }
-        let is_first = held.first.is_none();
-        held.first = Some(held.first.map_or(offset, |first| first.min(offset)));
+        let is_first = !held.has_written;
+        held.has_written = true;
+        held.first = held.first.map_or(offset, |first| offset.map(|offset| first.min(offset)));
+        held.sign = if offset.is_some() { Sign::Frames } else { Sign::Slots };
         // The earlier synchronization did not contain this frame.
         held.synced = Synced::No;
-        held.synced_by_other = false;
+        held.synced_by = None;
         let restarts = held.restarts;
         if !is_first {
             return Vec::new();
@@ -116,9 +178,12 @@ impl Unsynced {
         for before in ended.iter_mut().filter(|before| before.is_committed.is_none()) {
             // A WAL begins anew behind a checkpoint, which has synchronized it. It also begins anew
             // behind a first transaction that was rolled back.
-            let is_synced = before.synced != Synced::No || before.synced_by_other;
-            before.is_committed =
-                Some(if restarts { is_synced } else { before.first < Some(offset) });
+            let is_synced = before.synced != Synced::No || before.is_shared();
+            before.is_committed = Some(match (restarts, before.first, offset) {
+                (true, ..) => is_synced,
+                (false, Some(first), Some(offset)) => first < offset,
+                (false, ..) => true,
+            });
         }
         ended.retain(|before| before.is_committed != Some(false));
         // These threads never come again.
@@ -136,27 +201,50 @@ impl Unsynced {
         self.open.get(&index).filter(|held| held.process.thread == thread).map(|held| held.begin_ns)
     }
 
-    pub(super) fn unlock(&mut self, index: usize, thread: u32, time_ns: u64) {
-        let Some(held) = self.open.remove(&index).filter(|held| held.process.thread == thread)
+    /// `is_hidden`: what a thread writes does not show.
+    pub(super) fn unlock(&mut self, index: usize, thread: u32, time_ns: u64, is_hidden: bool) {
+        let Some(mut held) = self.open.remove(&index).filter(|held| held.process.thread == thread)
         else {
             return;
         };
-        // A thread that wrote no frames has changed nothing.
-        if held.first.is_some() {
-            self.ended.entry(index).or_default().push(Held { end_ns: time_ns, ..held });
+        held.end_ns = time_ns;
+        if held.has_written {
+            self.ended.entry(index).or_default().push(held);
+        } else if is_hidden {
+            held.sign = Sign::Lock;
+            held.is_committed = Some(true);
+            self.ended.entry(index).or_default().push(held);
         }
+        // Else the thread has changed nothing.
     }
 
-    /// A thread synchronizes the WAL.
+    /// A thread begins to synchronize the log.
     pub(super) fn sync(&mut self, index: usize, thread: u32) {
+        if let Some(lone) = self.lone.get_mut(&index) {
+            // A row that was too short ends untold.
+            lone.are_told &= lone.count >= LONE_COUNT_MIN;
+            lone.waiting.clear();
+            lone.count = 0;
+        }
         let ended =
             self.ended.get_mut(&index).into_iter().flatten().map(|held| (held, Synced::Behind));
         let open = self.open.get_mut(&index).into_iter().map(|held| (held, Synced::Inside));
         for (held, synced) in ended.chain(open) {
             if held.process.thread != thread {
-                held.synced_by_other = true;
+                held.synced_by = held.synced_by.or(Some(thread));
             } else if held.synced == Synced::No {
                 held.synced = synced;
+            }
+        }
+    }
+
+    /// A thread has synchronized the log. What it did for others ends with that.
+    pub(super) fn synced(&mut self, index: usize, thread: u32, time_ns: u64) {
+        for held in self.ended.get_mut(&index).into_iter().flatten() {
+            if held.synced_by == Some(thread) {
+                held.end_ns = held.end_ns.max(time_ns);
+                // Its next synchronization is for others.
+                held.synced_by = Some(0);
             }
         }
     }
@@ -166,7 +254,15 @@ impl Unsynced {
     pub(super) fn finish(&mut self) -> Vec<(usize, Held, bool)> {
         let ended = std::mem::take(&mut self.ended).into_iter();
         let ended = ended.flat_map(|(index, held)| held.into_iter().map(move |held| (index, held)));
-        let mut left: Vec<_> = ended.filter(|(_, held)| held.synced != Synced::Inside).collect();
+        let lone = std::mem::take(&mut self.lone);
+        let is_told = |(index, held): &(usize, Held)| match held.sign {
+            Sign::Lock => {
+                let are_told = lone.get(index).is_some_and(|lone| lone.are_told);
+                held.synced == Synced::No && (are_told || held.is_shared())
+            }
+            Sign::Frames | Sign::Slots => held.synced != Synced::Inside,
+        };
+        let mut left: Vec<_> = ended.filter(is_told).collect();
         left.sort_by_key(|(index, held)| (*index, held.begin_ns));
         left.into_iter().map(|(index, held)| (index, held, held.synced == Synced::Behind)).collect()
     }
@@ -185,6 +281,9 @@ impl Identifier {
         if let Some(held) = self.unsynced.lock(index, process, time_ns) {
             self.change(index, |track| track.checkpointed(&held));
         }
+        for held in self.unsynced.lone(index) {
+            self.tell_unsynced(index, &held);
+        }
         self.change(index, |track| track.write_lock(actor.thread));
     }
 
@@ -196,7 +295,8 @@ impl Identifier {
         names: &Names,
     ) {
         if let Some(index) = self.database_of(file, Role::Shm, names) {
-            self.unsynced.unlock(index, actor.thread, time_ns);
+            let is_hidden = self.databases[index].track.keeps_frames_in_memory();
+            self.unsynced.unlock(index, actor.thread, time_ns, is_hidden);
             self.change(index, |track| track.write_unlock(actor.thread));
         }
     }
@@ -211,7 +311,12 @@ impl Identifier {
         let Some(index) = self.database_of(file, Role::Wal, names) else { return };
         self.databases[index].track.shows_locks |=
             self.unsynced.lock_ns(index, actor.thread).is_some();
-        for held in self.unsynced.wal_write(index, actor.thread, offset) {
+        self.log_write(index, actor.thread, Some(offset));
+    }
+
+    /// A thread writes to a log. `offset`: of a WAL.
+    pub(super) fn log_write(&mut self, index: usize, thread: u32, offset: Option<u64>) {
+        for held in self.unsynced.log_write(index, thread, offset) {
             self.tell_unsynced(index, &held);
         }
     }
@@ -255,9 +360,9 @@ mod tests {
         unsynced.lock(0, process(thread), time_ns);
         let known = frames
             .iter()
-            .flat_map(|frame| unsynced.wal_write(0, thread, 32 + frame * FRAME))
+            .flat_map(|frame| unsynced.log_write(0, thread, Some(32 + frame * FRAME)))
             .collect::<Vec<_>>();
-        unsynced.unlock(0, thread, time_ns + 5);
+        unsynced.unlock(0, thread, time_ns + 5, false);
         known.iter().map(|held| held.begin_ns).collect()
     }
 
@@ -283,9 +388,9 @@ mod tests {
     fn one_that_its_thread_synchronizes_is_not_told() {
         let mut unsynced = Unsynced::default();
         unsynced.lock(0, process(1), 10);
-        unsynced.wal_write(0, 1, 32);
+        unsynced.log_write(0, 1, Some(32));
         unsynced.sync(0, 1);
-        unsynced.unlock(0, 1, 15);
+        unsynced.unlock(0, 1, 15, false);
         // For a checkpoint.
         assert!(held(&mut unsynced, 1, 20, &[1]).is_empty());
         unsynced.sync(0, 1);
@@ -297,10 +402,10 @@ mod tests {
     fn a_header_that_is_synchronized_before_the_frames_is_no_commit() {
         let mut unsynced = Unsynced::default();
         unsynced.lock(0, process(1), 10);
-        unsynced.wal_write(0, 1, 0);
+        unsynced.log_write(0, 1, Some(0));
         unsynced.sync(0, 1);
-        unsynced.wal_write(0, 1, 32);
-        unsynced.unlock(0, 1, 15);
+        unsynced.log_write(0, 1, Some(32));
+        unsynced.unlock(0, 1, 15, false);
         assert_eq!(held(&mut unsynced, 1, 20, &[1]), [10]);
     }
 

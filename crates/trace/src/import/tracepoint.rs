@@ -58,8 +58,8 @@ use super::rwbs;
 use super::text::{self, Cursor};
 use crate::escape::unescape;
 use crate::model::{
-    Action, Actor, Content, DeviceId, Event, FRAME_HEADER_BYTES, NameId, WAL_HEADER_BYTES,
-    WRITE_LOCK_AT,
+    Action, Actor, Content, DeviceId, Event, FRAME_HEADER_BYTES, FRAME_UNIT_BYTES, NameId,
+    PAGE_UNIT_BYTES, WAL_HEADER_BYTES, WRITE_LOCK_AT,
 };
 
 /// What stands before the event: the actor and the time.
@@ -328,11 +328,18 @@ fn f2fs_written(body: &[u8], head: &Head, names: &mut Interner) -> Line {
     wal_written(body, [b", pos = ", b", len = "], f2fs_file(body, Action::WalWrite, head, names))
 }
 
+/// A write that is no page alone, and placed like frames.
+fn may_be_frames(position: u64, bytes: u64) -> bool {
+    let is_of_units = |number: u64| number.is_multiple_of(FRAME_UNIT_BYTES);
+    is_of_units(position) && is_of_units(bytes) && !bytes.is_multiple_of(PAGE_UNIT_BYTES)
+}
+
 fn wal_written(body: &[u8], labels: [&[u8]; 2], event: Option<Event>) -> Line {
     let [pos, len] = labels.map(|label| number_behind(body, label));
     match (event, pos, len) {
         (Some(event), Some(sector), Some(bytes))
-            if [WAL_HEADER_BYTES, FRAME_HEADER_BYTES].contains(&bytes) =>
+            if [WAL_HEADER_BYTES, FRAME_HEADER_BYTES].contains(&bytes)
+                || may_be_frames(sector, bytes) =>
         {
             Line::Event(Event { sector, bytes, ..event })
         }

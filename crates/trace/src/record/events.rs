@@ -6,7 +6,9 @@ use super::fields::Fields;
 use super::target::{Target, Targets};
 use super::text::Form;
 use crate::kernel::{FileSystem, Format, Instance, KernelError, any_of, kernel_dev};
-use crate::model::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WRITE_LOCK_AT};
+use crate::model::{
+    FRAME_HEADER_BYTES, FRAME_UNIT_BYTES, PAGE_UNIT_BYTES, WAL_HEADER_BYTES, WRITE_LOCK_AT,
+};
 
 /// What the recorder does with an event besides printing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +48,10 @@ pub(super) enum Of {
     WriteBack,
     /// The file system, and SQLite's lock for writing in WAL mode.
     WriteLock,
-    /// The file system, and writes as long as the header of a WAL or of one of its frames.
-    WalHeader,
+    /// The file system, and writes as long as the header of a WAL or of one of its frames, or
+    /// placed like whole frames. Of those, the recorder prints what begins in a WAL
+    /// ([`super::frames`]).
+    WalFrames,
     All,
 }
 
@@ -85,9 +89,9 @@ const EVENTS: [(&str, Of, Does, Option<Form>); 32] = [
     ("f2fs/f2fs_truncate", Of::FileSystem, Does::OfFile, Some(Form::F2fs)),
     ("writeback/writeback_single_inode", Of::WriteBack, Does::Print, Some(Form::Fields)),
     ("filelock/posix_lock_inode", Of::WriteLock, Does::Lock, Some(Form::Lock)),
-    ("ext4/ext4_da_write_end", Of::WalHeader, Does::OfFile, Some(Form::Ext4)),
-    ("ext4/ext4_write_end", Of::WalHeader, Does::OfFile, Some(Form::Ext4)),
-    ("f2fs/f2fs_write_end", Of::WalHeader, Does::OfFile, Some(Form::F2fs)),
+    ("ext4/ext4_da_write_end", Of::WalFrames, Does::OfFile, Some(Form::Ext4)),
+    ("ext4/ext4_write_end", Of::WalFrames, Does::OfFile, Some(Form::Ext4)),
+    ("f2fs/f2fs_write_end", Of::WalFrames, Does::OfFile, Some(Form::F2fs)),
     ("jbd2/jbd2_start_commit", Of::FileSystem, Does::Print, Some(Form::Jbd2)),
     ("jbd2/jbd2_end_commit", Of::FileSystem, Does::Print, Some(Form::Jbd2)),
     ("sched/sched_process_fork", Of::All, Does::Fork, None),
@@ -282,9 +286,11 @@ fn filter(of: Of, targets: &[Target]) -> Option<String> {
             let (dev, at) = (inodes("s_dev"), WRITE_LOCK_AT);
             format!("({dev}) && fl_start == {at} && fl_end == {at}")
         }
-        Of::WalHeader => {
+        Of::WalFrames => {
             let (dev, wal, frame) = (inodes("dev"), WAL_HEADER_BYTES, FRAME_HEADER_BYTES);
-            format!("({dev}) && (len == {wal} || len == {frame})")
+            let (unit, page) = (FRAME_UNIT_BYTES - 1, PAGE_UNIT_BYTES - 1);
+            let frames = format!("(len & {page}) && !(len & {unit}) && !(pos & {unit})");
+            format!("({dev}) && (len == {wal} || len == {frame} || ({frames}))")
         }
         Of::All => return None,
     })

@@ -28,6 +28,9 @@ pub(super) struct Fields {
     pub(super) lock_start: Option<Field>,
     pub(super) lock_end: Option<Field>,
     pub(super) result: Option<Field>,
+    /// Of a write into the page cache.
+    pub(super) position: Option<Field>,
+    pub(super) length: Option<Field>,
     pub(super) marker: Option<Field>,
     /// The fields that are printed with their names: the text before the value, and the value.
     pub(super) named: Vec<(Vec<u8>, Field)>,
@@ -58,6 +61,8 @@ impl Fields {
             lock_start: field("fl_start"),
             lock_end: field("fl_end"),
             result: field("ret"),
+            position: field("pos"),
+            length: field("len"),
             marker: field("buf"),
             named: named(format, form),
         }

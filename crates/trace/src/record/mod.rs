@@ -30,6 +30,7 @@ mod engine;
 mod error;
 mod events;
 mod fields;
+mod frames;
 mod head;
 mod labels;
 mod names;

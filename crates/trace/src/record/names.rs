@@ -232,6 +232,13 @@ impl Names {
         });
     }
 
+    /// The name now.
+    pub(super) fn now(&mut self, inode: u64) -> Option<Name> {
+        let known = self.inodes.get_mut(&inode)?;
+        known.settle();
+        known.name.clone()
+    }
+
     /// The name now, if the recording has not said it yet. The inner `None`: a file of unknown
     /// name.
     pub(super) fn news(&mut self, inode: u64) -> Option<Option<Name>> {

@@ -74,7 +74,7 @@ impl Places {
         let number = || event.fields.device?.number(record);
         let found = self.numbers.only().or_else(|| match event.of {
             Of::Device | Of::Below | Of::Mapped => self.of_device(number()?),
-            Of::FileSystem | Of::WriteLock | Of::WalHeader => self.numbers.of_inodes(number()?),
+            Of::FileSystem | Of::WriteLock | Of::WalFrames => self.numbers.of_inodes(number()?),
             Of::WriteBack | Of::All => None,
         });
         found.unwrap_or(0)

@@ -13,6 +13,7 @@ use super::boundary::{Boundary, Seen};
 use super::digits::decimal;
 use super::engine::{self, Lsmvbt};
 use super::events::{Does, Event, Events, Of};
+use super::frames::{Frames, is_wal};
 use super::labels::Labels;
 use super::output::Output;
 use super::places::{Place, Places};
@@ -31,6 +32,7 @@ pub(super) struct Writer<W: Write> {
     pub(super) line: Vec<u8>,
     /// Names of which the recording says that they are databases of LS-MVBT.
     lsmvbt: HashSet<Arc<[u8]>>,
+    frames: Frames,
     pub(super) counts: Counts,
     /// The same when this file of the recording began.
     pub(super) counts_before: Counts,
@@ -63,6 +65,7 @@ impl<W: Write> Writer<W> {
             out,
             line: Vec::new(),
             lsmvbt: HashSet::new(),
+            frames: Frames::default(),
             counts: Counts::default(),
             counts_before: Counts::default(),
             labels,
@@ -127,7 +130,9 @@ impl<W: Write> Writer<W> {
         let place = self.places.of(event, record);
         self.note(event, place, thread, record);
         let Some(form) = event.form else { return Ok(()) };
-        if !self.is_recorded(event, place, thread, record) {
+        if !self.is_recorded(event, place, thread, record)
+            || event.of == Of::WalFrames && !self.begins_frames(event, place, record)
+        {
             return Ok(());
         }
         let inode = match (event.does, whose) {
@@ -246,8 +251,8 @@ impl<W: Write> Writer<W> {
             | Does::Request
             | Does::Complete
             | Does::Remap
-            | Does::OfFile
-            | Does::Lock => {}
+            | Does::OfFile => {}
+            Does::Lock => self.frames.ended(),
         }
     }
 
@@ -317,6 +322,18 @@ impl<W: Write> Writer<W> {
             }),
             _ => event.form == Some(Form::Marker) || self.threads.is_recorded(thread),
         }
+    }
+
+    /// The write into the page cache is one of a WAL, and no line before it tells it.
+    fn begins_frames(&mut self, event: &Event, place: usize, record: &[u8]) -> bool {
+        let number = |field: Option<Field>| field?.number(record);
+        let fields = &event.fields;
+        let numbers = (number(fields.inode), number(fields.position), number(fields.length));
+        let (Some(inode), Some(position), Some(length)) = numbers else { return false };
+        let names = &mut self.places.at(place).names;
+        let is_named =
+            || names.as_mut().and_then(|names| names.now(inode)).is_some_and(|name| is_wal(&name));
+        self.frames.begins((place, inode), position, length, is_named)
     }
 
     /// Writes an inode's name before the first line that speaks of it.

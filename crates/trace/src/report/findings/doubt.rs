@@ -44,8 +44,11 @@ fn action(reason: Reason) -> &'static str {
             "Ask the program's connection for PRAGMA journal_mode: MEMORY and OFF leave no journal \
                 to see."
         }
+        Reason::LockAlone => {
+            "Compare with what the program counts itself: `commits` of PRAGMA oneflush_stats."
+        }
         Reason::Other => "Use the version of oneflush that identified the transactions.",
-        Reason::Whole | Reason::Single | Reason::Neighbours => {
+        Reason::Whole | Reason::Single | Reason::Neighbours | Reason::Shared | Reason::Carries => {
             "Record longer: `sudo oneflush trace --dir DIR -o FILE`. More transactions of a \
                 database tell its mode."
         }
