@@ -137,7 +137,7 @@ compiled:
 
 ## units: unit and integration tests, a process for each module (`scripts/tests --help`)
 units:
-	@scripts/need python3 sqlite3 xfsprogs btrfs-progs mandoc groff-base zsh fish || true
+	@scripts/need python3 sqlite3 strace xfsprogs btrfs-progs mandoc groff-base zsh fish || true
 	ONEFLUSH_BUILT=$(TESTED) scripts/tests
 
 ## two-clients: the sqlite3 shell and Python, with the extension

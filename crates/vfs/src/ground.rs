@@ -22,6 +22,8 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -39,6 +41,9 @@ static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 /// Overlays may lie on overlays.
 const DEPTH_MAX: u32 = 8;
 
+/// More than the mounts of most machines need.
+const MOUNTS_BYTES: usize = 16 << 10;
+
 /// What is wrong with a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -50,6 +55,15 @@ pub enum Fault {
     NoBarrier,
     /// Nothing outlives a loss of power.
     Memory,
+}
+
+/// The mounts of this thread: a process may have threads with mounts of their own.
+///
+/// The kernel says no size, so the room is made before. Each open of a database comes here.
+pub fn mounts() -> io::Result<String> {
+    let mut mounts = String::with_capacity(MOUNTS_BYTES);
+    File::open("/proc/thread-self/mountinfo")?.read_to_string(&mut mounts)?;
+    Ok(mounts)
 }
 
 /// What a database stands on, and what is wrong there.
@@ -64,9 +78,7 @@ impl Ground {
     /// The ground of a directory, or of a file, which need not exist. None: it cannot be known.
     pub fn of(path: &Path) -> Option<Ground> {
         let directory = if path.is_dir() { path } else { path.parent()? };
-        // Of this thread: a process may have threads with mounts of their own.
-        let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").ok()?;
-        of_directory(directory, &mounts, DEPTH_MAX)
+        of_directory(directory, &mounts().ok()?, DEPTH_MAX)
     }
 
     /// Why a log cannot be trusted there. None: it can.

@@ -34,6 +34,11 @@ pub trait Below: Send + Sync {
     fn turn_to_close(&self, _take: bool) -> Result<(), Code> {
         Ok(())
     }
+    /// Another process has the database's shared lock, or more. False: nobody has, or it is not
+    /// known.
+    fn is_shared_by_others(&self) -> bool {
+        false
+    }
 }
 
 /// The WAL index of a main database file, which all its connections share ("WAL-Index Format").

@@ -14,12 +14,22 @@
 //! that close at the same moment, each would meet the others' locks, and nobody would be the last.
 //! So they close one after the other: from before that question until nothing of the connection is
 //! in the way any more, a connection has the *turn to close*.
+//!
+//! Where somebody else shares the database, the lock is not tried. SQLite takes the pending lock
+//! first, and keeps it until the file is closed. That keeps out who opens the database meanwhile.
+//!
+//! With a log the last close and the next open cost several flushes each. A web application with a
+//! connection a request has moments without one. So where a close of this process has lately found
+//! others, the last one waits for [`company`]. Who comes meanwhile finds the log, and this
+//! connection closes at once.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use super::company;
 use super::connection::{InWalMode, WalConnection};
 use super::store::Store;
+use crate::error::Code;
 use crate::port::{Below, LockLevel};
 use crate::sync::lock;
 
@@ -27,8 +37,8 @@ use crate::sync::lock;
 /// but it shares the database as well. So nobody could be the last.
 const TURN_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often it asks.
-const TURN_POLL: Duration = Duration::from_micros(200);
+/// How often it asks. As often the last connection looks for company.
+const POLL: Duration = Duration::from_micros(200);
 
 /// How far the last close of a database has come.
 ///
@@ -61,12 +71,16 @@ pub enum Closing {
 
 /// Waits until `take` has the turn. False: somebody has kept it for too long.
 pub fn wait_for_turn_to_close(take: impl Fn() -> bool) -> bool {
-    let until = Instant::now() + TURN_PATIENCE;
-    while !take() {
+    came_within(TURN_PATIENCE, take)
+}
+
+fn came_within(patience: Duration, has_come: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + patience;
+    while !has_come() {
         if Instant::now() >= until {
             return false;
         }
-        std::thread::sleep(TURN_POLL);
+        std::thread::sleep(POLL);
     }
     true
 }
@@ -83,13 +97,26 @@ impl<S: Store> WalConnection<S> {
         };
     }
 
-    /// Waits for the turn to close, if this is a close.
-    pub(super) fn take_turn_to_close(&self, main: &dyn Below) {
+    /// Waits for the turn to close, if this is a close. "Busy": another connection shares the
+    /// database. It comes here as well when it closes.
+    pub(super) fn take_turn_to_close(&self, main: &dyn Below) -> Result<(), Code> {
         if *lock(&self.closing) != Closing::Announced || !self.has_wal() {
-            return;
+            return Ok(());
         }
         let has_turn = wait_for_turn_to_close(|| main.turn_to_close(true).is_ok());
         self.has_turn_to_close.store(has_turn, Relaxed);
+        let (path, patience) = (&self.shared.path, self.store().patience_at_last_close());
+        let is_shared = || main.is_shared_by_others() || self.shared.open_wals.load(Relaxed) > 1;
+        let has_company = is_shared()
+            || (!patience.is_zero()
+                && company::is_likely(path)
+                && came_within(patience, is_shared));
+        if has_company {
+            company::seen(path);
+            return Err(Code::BUSY);
+        }
+        company::missed(path);
+        Ok(())
     }
 
     /// The connection closes, and no other one of this process uses the database.
@@ -142,6 +169,9 @@ impl<S: Store> WalConnection<S> {
     /// SQLite closes the file that stands for its WAL.
     pub fn closing_wal(&self) {
         let wal = lock(&self.wal).take();
+        if wal.is_some() && !self.is_checkpointer() {
+            self.shared.open_wals.fetch_sub(1, Relaxed);
+        }
         if *lock(&self.level) == LockLevel::Exclusive {
             self.shared.checkpointer.forget();
         }

@@ -319,6 +319,9 @@ impl<S: Store> WalConnection<S> {
     pub fn opened_wal(&self, wal: Box<dyn Below>) -> Result<(), Error> {
         self.store().opened_wal(self, wal.as_ref())?;
         *lock(&self.wal) = Some(wal);
+        if !self.is_checkpointer() {
+            self.shared.open_wals.fetch_add(1, Relaxed);
+        }
         Ok(())
     }
 
@@ -503,8 +506,7 @@ impl<S: Store> WalConnection<S> {
             return Ok(());
         }
         let held_off = self.shared.checkpointer.hold_off();
-        self.take_turn_to_close(below);
-        let result = below.lock(level);
+        let result = self.take_turn_to_close(below).and_then(|()| below.lock(level));
         if result.is_err() && self.closes_last_here() {
             // A checkpoint that began now would keep the next one from closing last.
             self.shared.checkpointer.forget();

@@ -44,13 +44,14 @@
 //! 3. Nothing waits longer than the connection's busy handler allows. A connection without a busy
 //!    handler does not wait. Three waits are not bound by this: the wait for a flush, the wait for
 //!    the checkpointer of the same process ([`checkpointer`]), and the wait for the turn to close
-//!    ([`mod@closing`]), which is 2 s at most.
+//!    and for company ([`mod@closing`]), which is 2.1 s at most.
 //! 4. After a clean close the database file has everything.
 
 mod batching_processes;
 mod batching_threads;
 mod checkpointer;
 mod closing;
+mod company;
 mod connection;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod connection_tests;

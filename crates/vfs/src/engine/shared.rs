@@ -28,6 +28,9 @@ pub struct Shared<S: Store> {
     pub(crate) flush: GroupFlush,
     /// The connections that are not the checkpointer's.
     pub(super) users: AtomicU32,
+    /// Those of them that have the WAL open.
+    pub(super) open_wals: AtomicU32,
+    pub(super) path: String,
     pub(super) checkpointer: Arc<Checkpointer>,
     /// The number of the checkpointer's last connection.
     pub(super) checkpointer_id: AtomicU64,
@@ -57,6 +60,8 @@ impl<S: Store> Shared<S> {
             turns: Turns::default(),
             flush: GroupFlush::default(),
             users: AtomicU32::new(0),
+            open_wals: AtomicU32::new(0),
+            path: path.to_owned(),
             checkpointer: Checkpointer::new(path, run),
             checkpointer_id: AtomicU64::new(0),
             outsiders: AtomicU64::new(0),

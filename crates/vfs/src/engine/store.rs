@@ -19,6 +19,8 @@
 //! phase two     Store::committed; then Store::flush, if it was put off
 //! ```
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::connection::WalConnection;
@@ -131,6 +133,9 @@ pub trait Store: Sized + Send + Sync + 'static {
     fn opened_wal(&self, connection: &WalConnection<Self>, wal: &dyn Below) -> Result<(), Error>;
     /// A connection closes the WAL. None: the WAL could not be opened.
     fn closing_wal(&self, connection: &WalConnection<Self>, wal: Option<&dyn Below>);
+    /// How long a connection that would close last waits for another one to come: about as long as
+    /// this close and the next open take. Zero: the two cost little.
+    fn patience_at_last_close(&self) -> Duration;
     /// A connection has the database's exclusive lock, as at the last close. SQLite's checkpoint
     /// comes next.
     fn closing_last(&self, connection: &WalConnection<Self>, main: &dyn MainFile);

@@ -1,11 +1,12 @@
 //! A file of the VFS below, by its raw `sqlite3_file`.
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libsqlite3_sys as sqlite;
-use oneflush_blocklog::record_lock::record_lock_at;
+use oneflush_blocklog::record_lock::{record_lock_at, record_lock_in};
 use rustix::io::Errno;
 
 use super::apart::Apart;
@@ -19,9 +20,13 @@ const MX_FRAME: usize = 16;
 /// The place of `nBackfill`, behind the two copies of the header.
 const N_BACKFILL: usize = 96;
 
+/// The bytes whose read lock is SQLite's shared lock of a database (os_unix.c, `SHARED_FIRST` and
+/// `SHARED_SIZE`).
+const SHARED: Range<i64> = 0x4000_0002..0x4000_0200;
+
 /// The byte of a database whose record lock is the turn to close it. SQLite locks the 512 bytes
-/// before it (os_unix.c, `PENDING_BYTE` to `SHARED_FIRST + SHARED_SIZE`).
-const TURN_TO_CLOSE: i64 = 0x4000_0200;
+/// before it.
+const TURN_TO_CLOSE: i64 = SHARED.end;
 
 /// The open file that the VFS below made inside our `sqlite3_file`. It is used only between `xOpen`
 /// and `xClose` (invariant 4), and by one thread at a time, as SQLite promises for every file.
@@ -193,6 +198,12 @@ impl Below for BelowFile {
             // Without such locks, or without the right to write, there are no turns.
             Ok(_) | Err(_) => Ok(()),
         }
+    }
+
+    /// Asks as the process, so the locks of its own connections are not met.
+    fn is_shared_by_others(&self) -> bool {
+        let met = |file| record_lock_in(file, libc::F_GETLK, libc::F_WRLCK, SHARED);
+        self.borrowed().is_some_and(|file| met(file).is_ok_and(|kind| kind != libc::F_UNLCK))
     }
 }
 

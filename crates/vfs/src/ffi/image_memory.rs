@@ -26,6 +26,7 @@ use rustix::fs::OFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::param::page_size;
 
+use crate::ground::mounts;
 use crate::strategy::{IMAGE_MEMORY_BYTES, ImageMemory};
 
 const LEN_BYTES: usize = IMAGE_MEMORY_BYTES as usize;
@@ -49,10 +50,7 @@ impl MappedImage {
         let mut found = vec![0; header.len()];
         file.read_exact_at(&mut found, 0).ok()?;
         let device = rustix::fs::fstat(&file).ok()?.st_dev;
-        let is_on_ext4 = is_mounted_as_ext4(
-            &std::fs::read_to_string("/proc/thread-self/mountinfo").ok()?,
-            device,
-        );
+        let is_on_ext4 = is_mounted_as_ext4(&mounts().ok()?, device);
         if found == header && is_on_ext4 { MappedImage::map(&file) } else { None }
     }
 

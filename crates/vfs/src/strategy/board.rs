@@ -94,6 +94,14 @@ pub use seat::Seat;
 pub use wal::Covered;
 pub use words::{Look, WORDS, is_busy, is_open, look, read_words};
 
+/// The last close of a log waits for company as long as so many flushes take. The close and the
+/// next open make some ten, and keep all others waiting meanwhile.
+const COMPANY_FLUSHES: u32 = 20;
+/// The longest wait for company.
+const COMPANY_MAX: Duration = Duration::from_millis(100);
+/// That wait where nobody knows yet how long a flush takes.
+const COMPANY_UNMEASURED: Duration = Duration::from_millis(5);
+
 /// Memory and locks that all processes share which use a database with a log.
 pub trait Common: Send + Sync {
     /// [`WORDS`] words, all zero in a new board.
@@ -208,6 +216,16 @@ impl OwnBoard {
         self.ticket.give_back(board.common().tickets());
         board.common().leave();
         board
+    }
+}
+
+impl OwnBoard {
+    /// How long the last close of a log waits for company, if company is likely.
+    pub fn patience_at_last_close(&self) -> Duration {
+        match self.get().common().batching().flush_time() * COMPANY_FLUSHES {
+            Duration::ZERO => COMPANY_UNMEASURED,
+            takes => takes.min(COMPANY_MAX),
+        }
     }
 }
 

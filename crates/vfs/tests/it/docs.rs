@@ -90,6 +90,18 @@ const PAIRS: &[Pair] = &[
     ),
     (
         "eager.md",
+        "as long as 20 flushes take, no longer than 100 ms",
+        "vfs/src/strategy/board.rs",
+        "COMPANY_FLUSHES: u32 = 20;",
+    ),
+    (
+        "eager.md",
+        "as long as 20 flushes take, no longer than 100 ms",
+        "vfs/src/strategy/board.rs",
+        "COMPANY_MAX: Duration = Duration::from_millis(100);",
+    ),
+    (
+        "eager.md",
         "stuck after 20 ms",
         WAITING,
         "STUCK_AFTER: Duration = Duration::from_millis(20);",

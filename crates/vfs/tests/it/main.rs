@@ -2,6 +2,7 @@
 //!
 //! `make units` runs each module in a process of its own: they share nothing that is process-wide.
 
+mod beside_others;
 mod closed_at_once;
 mod common;
 mod docs;

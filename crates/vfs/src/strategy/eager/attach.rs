@@ -29,6 +29,7 @@ impl EagerLog {
         level: LockLevel,
         options: &Options,
     ) -> Result<(), Error> {
+        let _opening = self.life.begin_opening(main)?;
         let mut state = self.state();
         if state.images_open == 0 {
             // The log was not in use since. Others may have closed the database, and its log may be

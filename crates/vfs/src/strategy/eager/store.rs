@@ -294,6 +294,10 @@ impl Store for EagerLog {
         self.closed_image();
     }
 
+    fn patience_at_last_close(&self) -> Duration {
+        self.own_board.patience_at_last_close()
+    }
+
     fn closing_last(&self, _: &Eager, _: &dyn MainFile) {}
 
     fn deleting_wal(&self, connection: &Eager) -> Result<Deletion, Error> {

@@ -16,7 +16,7 @@
 //! | 3. the guard is taken away, and that is synced | a plain database, and a log without commits |
 //! | 4. the board, then the log is deleted | a plain database |
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use oneflush_blocklog::{Error as LogError, Uuid};
 
@@ -29,6 +29,14 @@ use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::Board;
 use crate::strategy::guard;
 use crate::strategy::mutant::{self, Mutant};
+
+/// How often an opener that waits for the board's lock looks whether it can join without it. The
+/// one that has the lock may be making the log.
+const JOINS_EVERY: Duration = Duration::from_millis(2);
+
+/// How long the maker of a log waits for other openers to go, and how often it looks.
+const GO_PATIENCE: Duration = Duration::from_millis(10);
+const GO_POLL: Duration = Duration::from_micros(200);
 
 /// A log that this process has joined, and its board.
 pub struct Attached<L> {
@@ -58,16 +66,26 @@ impl<L: KeptLog> LogLife<L> {
         level: LockLevel,
         options: &Options,
     ) -> Result<Attached<L>, AttachError> {
-        let board = match self.files.common(&self.path, &self.log_path(), Duration::ZERO) {
-            Err(Code::BUSY) => {
-                if level >= LockLevel::Shared
-                    && let Some(attached) = self.join_beside(main, options)?
-                {
+        let deadline = Instant::now() + self.open_patience();
+        let mut patience = Duration::ZERO;
+        let board = loop {
+            match self.files.common(&self.path, &self.log_path(), patience) {
+                Err(Code::BUSY) => {}
+                common => break Board::new(common?),
+            }
+            // Where many commit, the lock is hardly ever free.
+            if level >= LockLevel::Shared {
+                if let Some(attached) = self.join_beside(main, options)? {
                     return Ok(attached);
                 }
-                self.lock_board()?
+                if self.is_in_the_way(main)? {
+                    return Err(AttachError::Below(Code::BUSY));
+                }
             }
-            common => Board::new(common?),
+            if Instant::now() >= deadline {
+                break self.lock_board_within(Duration::ZERO)?;
+            }
+            patience = JOINS_EVERY;
         };
         let mut joined = false;
         match self.attach_alone(&mut joined, &board, main, level, options) {
@@ -212,7 +230,7 @@ impl<L: KeptLog> LogLife<L> {
         // The exclusive lock shows that nobody else has the database open: every user without a
         // guard holds a shared lock.
         if level < LockLevel::Exclusive {
-            match main.lock(LockLevel::Exclusive) {
+            match lock_exclusively(main) {
                 Ok(()) => {}
                 Err(Code::BUSY) if self.files.is_there(&wal_path(&self.path))? => {
                     return Err(AttachError::OtherStrategy(L::STRATEGY));
@@ -390,6 +408,17 @@ pub fn write_guard(board: &Board, main: &dyn Below, header: &[u8]) -> Result<(),
     }
     board.set_guard_unsure(false);
     Ok(())
+}
+
+/// Other openers may share the database. They see that a log is to be made, and go.
+fn lock_exclusively(main: &dyn Below) -> Result<(), Code> {
+    let until = Instant::now() + GO_PATIENCE;
+    loop {
+        match main.lock(LockLevel::Exclusive) {
+            Err(Code::BUSY) if Instant::now() < until => std::thread::sleep(GO_POLL),
+            locked => return locked,
+        }
+    }
 }
 
 /// Joins the users of the log. True: this process is alone.

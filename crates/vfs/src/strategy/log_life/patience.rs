@@ -1,12 +1,15 @@
 //! How long an opener waits for the board's lock, and what is said of a process that does not go
 //! on. The invariants are those of the [board](crate::strategy::board).
 
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use super::{KeptLog, LogLife};
 use crate::error::Code;
+use crate::port::Below;
 use crate::stats::clock;
-use crate::strategy::board::Board;
+use crate::strategy::board::{Board, Holder};
+use crate::strategy::guard;
 use crate::sync::{Mutex, lock};
 
 /// How long the first opener waits.
@@ -24,6 +27,17 @@ pub struct Patience {
     open_refused: Mutex<Option<Instant>>,
     /// When the holder that was named last took the lock.
     said_ns: Mutex<u64>,
+    /// Connections of this process that are opening the log.
+    opening: AtomicU32,
+}
+
+/// A connection that is opening the log.
+pub struct Opening<'a>(&'a AtomicU32);
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
 }
 
 impl<L: KeptLog> LogLife<L> {
@@ -36,13 +50,40 @@ impl<L: KeptLog> LogLife<L> {
 
     /// Opens the board and takes its lock.
     pub fn lock_board(&self) -> Result<Board, Code> {
-        let common = self.files.common(&self.path, &self.log_path(), self.open_patience());
+        self.lock_board_within(self.open_patience())
+    }
+
+    pub(super) fn lock_board_within(&self, patience: Duration) -> Result<Board, Code> {
+        let common = self.files.common(&self.path, &self.log_path(), patience);
         match &common {
             Ok(_) => *lock(&self.patience.open_refused) = None,
             Err(Code::BUSY) => self.open_refused(),
             Err(_) => {}
         }
         Ok(Board::new(common?))
+    }
+
+    /// True if another process makes the log, for which it needs the database for itself. The
+    /// caller shares the database. If the other one does not go on, that changes nothing.
+    pub(super) fn is_in_the_way(&self, main: &dyn Below) -> Result<bool, Code> {
+        if guard::of(&guard::header(main)?).is_some() {
+            return Ok(false);
+        }
+        let common = self.files.common_in_use(&self.path, &self.log_path())?;
+        let holder = common.and_then(|common| common.holder());
+        let held_ns = |holder: Holder| clock::now_ns().saturating_sub(holder.since_ns);
+        Ok(holder.is_some_and(|holder| held_ns(holder) < OPEN_PATIENCE.as_nanos() as u64))
+    }
+
+    /// A connection is about to open the log. "Busy": another one of this process is at it, and
+    /// there is none yet. Its maker needs the database for itself, which the caller shares.
+    pub fn begin_opening(&self, main: &dyn Below) -> Result<Opening<'_>, Code> {
+        let is_first = self.patience.opening.fetch_add(1, SeqCst) == 0;
+        let opening = Opening(&self.patience.opening);
+        if is_first || guard::of(&guard::header(main)?).is_some() {
+            return Ok(opening);
+        }
+        Err(Code::BUSY)
     }
 
     /// An opener has waited in vain.

@@ -45,6 +45,9 @@ impl Plain {
         if wal.is_some() && store.open_wals.fetch_sub(1, Relaxed) == 1 {
             store.directory_synced.store(false, Relaxed);
         }
+        if store.open_wals.load(Relaxed) == 0 {
+            store.shown.end();
+        }
         // Invariant 5.
         let closing = *lock(&self.closing);
         if let Some(wal) = wal.filter(|_| closing == Closing::Kept) {

@@ -18,6 +18,7 @@ mod door;
 mod extent;
 mod kept;
 mod salts;
+mod shown;
 mod store;
 mod unsure;
 mod writing;

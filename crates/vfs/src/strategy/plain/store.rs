@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
@@ -10,6 +10,7 @@ use super::door::Door;
 use super::extent::Extent;
 use super::kept::{Same, TakenUp};
 use super::salts::Salts;
+use super::shown::Shown;
 use super::{Plain, unsure};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{For, Header, Store};
@@ -32,6 +33,8 @@ pub struct PlainStore {
     /// A last close, by whichever process, gives the file another name. So the flag falls when the
     /// last connection of this process closes the WAL.
     pub(super) directory_synced: AtomicBool,
+    /// What other processes see of that.
+    pub(super) shown: Shown,
     /// The number of connections that have the WAL open.
     pub(super) open_wals: AtomicU32,
     /// The kept WAL. None: this process has not taken it up, or has written to the database file
@@ -64,6 +67,7 @@ impl PlainStore {
             extent: Extent::default(),
             salts: Salts::default(),
             directory_synced: AtomicBool::new(false),
+            shown: Shown::new(wal_path(path)),
             open_wals: AtomicU32::new(0),
             taken_up: Mutex::default(),
             left: Mutex::new(unsure::take(path)),
@@ -74,6 +78,11 @@ impl PlainStore {
     /// When the database file was last changed.
     pub(super) fn database_changed(&self) -> Option<SystemTime> {
         std::fs::metadata(&self.path).and_then(|file| file.modified()).ok()
+    }
+
+    /// True if this process has written this WAL, and its directory entry is durable.
+    fn is_own_wal(&self, wal: &dyn Below) -> bool {
+        self.directory_synced.load(Relaxed) && self.salts.is_of(wal)
     }
 
     /// Notes that a flush has failed.
@@ -196,7 +205,9 @@ impl Store for PlainStore {
             // nobody begins the WAL anew.
             let _ = unsure::write_first_again(wal);
         })?;
-        self.directory_synced.store(true, Relaxed);
+        if !self.directory_synced.swap(true, Relaxed) {
+            self.shown.show();
+        }
         self.salts.flushed(writes);
         Ok(true)
     }
@@ -242,11 +253,11 @@ impl Store for PlainStore {
     }
 
     fn has_durable_wal(&self) -> bool {
-        self.directory_synced.load(Relaxed)
+        self.directory_synced.load(Relaxed) || self.shown.is_durable()
     }
 
     fn knows_wal(&self, wal: &dyn Below) -> bool {
-        self.has_durable_wal() && self.salts.is_of(wal)
+        self.is_own_wal(wal) || self.shown.is_durable()
     }
 
     fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics {
@@ -264,10 +275,10 @@ impl Store for PlainStore {
 
     fn opened_wal(&self, _: &Plain, wal: &dyn Below) -> Result<(), Error> {
         self.open_wals.fetch_add(1, Relaxed);
-        if !self.knows_wal(wal) {
+        if !self.is_own_wal(wal) {
             self.extent.forget();
             self.salts.forget();
-            self.directory_synced.store(false, Relaxed);
+            self.directory_synced.store(self.shown.is_durable(), Relaxed);
         }
         self.door.forget_file();
         Ok(())
@@ -275,6 +286,10 @@ impl Store for PlainStore {
 
     fn closing_wal(&self, connection: &Plain, wal: Option<&dyn Below>) {
         connection.close_wal(wal);
+    }
+
+    fn patience_at_last_close(&self) -> Duration {
+        Duration::ZERO
     }
 
     fn closing_last(&self, connection: &Plain, main: &dyn MainFile) {

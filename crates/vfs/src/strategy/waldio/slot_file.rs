@@ -10,8 +10,8 @@
 //! 3. No block with frames that are acknowledged is written before the WAL begins anew. A frame and
 //!    the block of the lane that it shares with others are of one transaction.
 //!
-//! A writer that died between zeros and sync has left a longer file. So a writer that finds slots
-//! that it did not lay out syncs the file before it uses them.
+//! A writer that finds slots that it did not lay out uses them as they are. Their maker may have
+//! died between zeros and sync. Then the first flush of frames makes the size durable, too.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -550,8 +550,8 @@ impl SlotFile {
                 Err(code) => return Err(code),
             }
             self.extensions.fetch_add(1, Relaxed);
+            self.flush()?;
         }
-        self.flush()?;
         self.slots.store(there, Relaxed);
         Ok(())
     }

@@ -158,6 +158,7 @@ impl WaldioStore {
         level: LockLevel,
         options: &Options,
     ) -> Result<InUse, Error> {
+        let _opening = self.life.begin_opening(main)?;
         let mut state = lock(&self.state);
         if state.wals_open == 0 {
             // The log was not in use since. Others may have closed the database, and its log may be
@@ -503,6 +504,10 @@ impl Store for WaldioStore {
         if state.wals_open == 0 {
             self.grouping.stop();
         }
+    }
+
+    fn patience_at_last_close(&self) -> Duration {
+        self.own_board.patience_at_last_close()
     }
 
     fn closing_last(&self, _: &Waldio, _: &dyn MainFile) {}
