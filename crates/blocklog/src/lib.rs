@@ -86,4 +86,4 @@ pub use head::{Epoch, Head, Lsn, Uuid};
 pub use layout::{CHUNK_BYTES, FIRST_CHUNK_BYTES};
 pub use log::{Log, shows_records};
 pub use scan::{ReadRecord, Salvage};
-pub use storage::Storage;
+pub use storage::{Storage, Written};

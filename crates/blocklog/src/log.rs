@@ -13,7 +13,7 @@ use crate::header::{
 use crate::layout::{CHUNK_BYTES, Layout, is_block_size, lane_of};
 use crate::mutant::{self, Mutant};
 use crate::record::{self, RecordHeader};
-use crate::{AlignedBuffer, Epoch, Error, Head, Lsn, Storage, Uuid};
+use crate::{AlignedBuffer, Epoch, Error, Head, Lsn, Storage, Uuid, Written};
 
 /// One log file. Appends are for one caller at a time; see [`Head`].
 #[derive(Debug)]
@@ -163,6 +163,11 @@ impl<S: Storage> Log<S> {
 
     pub fn storage(&self) -> &S {
         &self.storage
+    }
+
+    /// By this handle of the file.
+    pub fn written(&self) -> Written {
+        self.storage.written()
     }
 
     pub(crate) fn layout(&self) -> Layout {

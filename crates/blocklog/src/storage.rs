@@ -38,4 +38,17 @@ pub trait Storage: Send + Sync {
     fn zero(&self, range: Range<u64>) -> io::Result<()>;
     /// Makes the file `size_bytes` long. It was longer.
     fn cut(&self, size_bytes: u64) -> io::Result<()>;
+    /// What was written by this handle. A file that does not count says nothing.
+    fn written(&self) -> Written {
+        Written::default()
+    }
+}
+
+/// Bytes that were written to a file, for statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// All of them.
+    pub bytes: u64,
+    /// Of these: zeros, for space that is made ahead of its use.
+    pub zeros_bytes: u64,
 }

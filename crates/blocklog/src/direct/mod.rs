@@ -29,7 +29,7 @@ use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ use rustix::io::{Errno, ReadWriteFlags, pwrite, pwritev2};
 
 use self::measure::Measuring;
 use crate::belonging::is_at;
-use crate::{AlignedBuffer, Error, Storage};
+use crate::{AlignedBuffer, Error, Storage, Written};
 
 pub use open::sync_directory;
 pub use zeros::zero_without_writing;
@@ -71,6 +71,8 @@ pub struct DirectFile {
     poisoned: AtomicBool,
     #[cfg(feature = "uring")]
     in_flight: Mutex<in_flight::InFlight>,
+    written_bytes: AtomicU64,
+    zeros_bytes: AtomicU64,
     /// The process that opened the file. A child of a fork shares the descriptor, and knows nothing
     /// of what its parent appends.
     pid: u32,
@@ -210,6 +212,7 @@ impl DirectFile {
                 Err(errno) => return Err(errno.into()),
             }
         }
+        self.written_bytes.fetch_add(done as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -256,6 +259,7 @@ impl DirectFile {
             let length = (range.end - offset).min(zeros.len() as u64);
             self.write_all(&zeros[..length as usize], offset, ReadWriteFlags::empty())?;
             offset += length;
+            self.zeros_bytes.fetch_add(length, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -317,6 +321,8 @@ impl Storage for DirectFile {
         self.check_usable()?;
         let left = match self.is_direct() {
             true => {
+                let bytes: usize = writes.iter().map(|(blocks, _)| blocks.len()).sum();
+                self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
                 let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
                 self.poison(in_flight.write(&self.file, writes))?
             }
@@ -351,6 +357,13 @@ impl Storage for DirectFile {
     fn cut(&self, size_bytes: u64) -> io::Result<()> {
         self.check_usable()?;
         self.poison(self.file.set_len(size_bytes))
+    }
+
+    fn written(&self) -> Written {
+        Written {
+            bytes: self.written_bytes.load(Ordering::Relaxed),
+            zeros_bytes: self.zeros_bytes.load(Ordering::Relaxed),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{
     Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fstatfs, statx,
@@ -88,6 +88,8 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
         poisoned: AtomicBool::new(false),
         #[cfg(feature = "uring")]
         in_flight: Mutex::default(),
+        written_bytes: AtomicU64::new(0),
+        zeros_bytes: AtomicU64::new(0),
         pid: std::process::id(),
     })
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use libsqlite3_sys as sqlite;
-use oneflush_blocklog::{DirectFile, Storage};
+use oneflush_blocklog::{DirectFile, Storage, Written};
 
 use super::api::Api;
 
@@ -80,5 +80,9 @@ impl Storage for NamedLog {
 
     fn cut(&self, size_bytes: u64) -> io::Result<()> {
         self.file.cut(size_bytes)
+    }
+
+    fn written(&self) -> Written {
+        self.file.written()
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oneflush_blocklog::{Error as LogError, Log, Lsn, Storage, Uuid, is_full};
+use oneflush_blocklog::{Error as LogError, Log, Lsn, Storage, Uuid, Written, is_full};
 
 use super::board::Common;
 use super::guard::HEADER_BYTES;
@@ -58,6 +58,10 @@ impl Storage for LogFile {
 
     fn cut(&self, size_bytes: u64) -> io::Result<()> {
         self.0.cut(size_bytes)
+    }
+
+    fn written(&self) -> Written {
+        self.0.written()
     }
 }
 

@@ -61,6 +61,22 @@ fn a_one_row_commit_is_one_block_of_the_log_and_nothing_else_is_synced() {
     assert_eq!(number(&db, "/files/db/syncs"), db_syncs);
 }
 
+/// A short run of the benchmark had the log's space in its bytes a commit, and nothing said how
+/// much of them that was.
+#[test]
+fn the_zeros_that_a_log_is_laid_out_with_are_counted() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    // All but the first block.
+    let size = || std::fs::metadata(side(&path, "-oneflush")).unwrap().len() - 4096;
+    insert(&db, 1);
+    let first = size();
+    assert_eq!(number(&db, "/eager/log/laid_out_bytes"), first);
+    insert(&db, 100);
+    assert!(size() > first, "it has grown");
+    assert_eq!(number(&db, "/eager/log/laid_out_bytes"), size());
+}
+
 #[test]
 fn every_commit_comes_back_from_the_log_with_the_image_lost_stale_or_garbage() {
     let (_dir, path) = scratch();

@@ -119,6 +119,8 @@ fn space_is_made_as_the_options_say() {
     insert(&db, 20);
     assert_eq!(size(&wal) % 65536, 0);
     assert!(number(&db, "/plain/wal_extensions") > 1);
+    let laid_out = number(&db, "/plain/laid_out_bytes");
+    assert!(laid_out <= size(&wal) && size(&wal) - laid_out < 65536, "{laid_out}");
 }
 
 #[test]

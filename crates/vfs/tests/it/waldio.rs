@@ -312,4 +312,8 @@ fn a_one_row_commit_is_one_sync_and_the_log_grows_by_chunks() {
     assert!(statistic(&db, "/waldio/wal_extensions") - extensions <= 2);
     let length = std::fs::metadata(side(&path, "-waldio")).unwrap().len();
     assert!(length.is_multiple_of(4096) && length < 1 << 20, "{length}");
+    let [written, laid_out] =
+        ["written", "laid_out"].map(|name| statistic(&db, &format!("/waldio/{name}_bytes")));
+    assert!(laid_out > length / 2 && laid_out <= length, "{laid_out} of {length}");
+    assert!(written >= laid_out + 51 * 4096, "{written}: a frame a commit");
 }

@@ -81,6 +81,8 @@ pub struct LogCounts {
     pub frame_bytes: u64,
     pub epochs: u64,
     pub grown: u64,
+    /// Zeros that were written ahead, for the log and where it grew.
+    pub laid_out_bytes: u64,
     /// How often the image was synced instead: for a large transaction, or a full log.
     pub image_syncs: u64,
     /// Pages that a checkpoint had to log first.
@@ -133,6 +135,10 @@ impl OpenLog {
             writer: GroupWriter::new(None, 0),
             spare_frames: Frames::default(),
         }
+    }
+
+    pub fn counts(&self) -> LogCounts {
+        LogCounts { laid_out_bytes: self.log.written().zeros_bytes, ..self.counts }
     }
 
     /// Takes over what other processes have logged meanwhile. Without the image this is only where

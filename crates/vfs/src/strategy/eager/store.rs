@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::log::LogCounts;
+use super::log::{LogCounts, OpenLog};
 use super::recent::Frames;
 use super::recover::Recovered;
 use super::writing::Frame;
@@ -112,7 +112,7 @@ impl Store for EagerLog {
     fn report(&self) -> EagerReport {
         let board = self.board();
         let state = self.state();
-        let counts = state.open.as_ref().map(|log| log.counts).unwrap_or_default();
+        let counts = state.open.as_ref().map(OpenLog::counts).unwrap_or_default();
         let (lane_used_bytes, lane_bytes) = (board.used_bytes(), board.lane_bytes());
         let packing_ratio = if counts.logged_bytes == 0 {
             0.0

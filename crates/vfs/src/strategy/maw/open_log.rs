@@ -52,6 +52,8 @@ pub struct LogCounts {
     pub page_bytes: u64,
     pub epochs: u64,
     pub grown: u64,
+    /// Zeros that were written ahead, for the log and where it grew.
+    pub laid_out_bytes: u64,
 }
 
 impl LogCounts {
@@ -63,6 +65,7 @@ impl LogCounts {
             page_bytes: self.page_bytes + other.page_bytes,
             epochs: self.epochs + other.epochs,
             grown: self.grown + other.grown,
+            laid_out_bytes: self.laid_out_bytes + other.laid_out_bytes,
         }
     }
 }
@@ -296,6 +299,10 @@ impl OpenLog {
             Outcome::Committed => Ok(()),
             _ => Err(Code::FULL),
         }
+    }
+
+    pub fn counts(&self) -> LogCounts {
+        LogCounts { laid_out_bytes: self.log.written().zeros_bytes, ..self.counts }
     }
 
     /// The link, if the next commits are in another log.

@@ -214,7 +214,7 @@ impl MawLog {
     pub fn report(&self) -> LogReport {
         let state = self.state();
         LogReport {
-            counts: state.counts_before.plus(state.open.as_ref().map(|log| log.counts)),
+            counts: state.counts_before.plus(state.open.as_ref().map(OpenLog::counts)),
             retired: state.retired,
             recovered: state.replayed,
         }
@@ -587,7 +587,7 @@ impl State {
     fn detach(&mut self) {
         self.link = None;
         if let Some(log) = self.open.take() {
-            self.counts_before = self.counts_before.plus(Some(log.counts));
+            self.counts_before = self.counts_before.plus(Some(log.counts()));
             std::mem::replace(&mut self.board, no_board()).common().leave();
         }
     }

@@ -30,6 +30,7 @@ static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 pub struct Extent {
     end_bytes: AtomicU64,
     extensions: AtomicU64,
+    laid_out_bytes: AtomicU64,
 }
 
 impl Extent {
@@ -40,6 +41,11 @@ impl Extent {
 
     pub fn extensions(&self) -> u64 {
         self.extensions.load(Relaxed)
+    }
+
+    /// Zeros that were written ahead.
+    pub fn laid_out_bytes(&self) -> u64 {
+        self.laid_out_bytes.load(Relaxed)
     }
 
     /// Makes sure that the file reaches `needed_bytes`.
@@ -72,6 +78,9 @@ impl Extent {
             let _ = wal.truncate(end_bytes);
             self.end_bytes.store(needed_bytes, Relaxed);
             return Ok(());
+        }
+        if !is_made {
+            self.laid_out_bytes.fetch_add(wanted_bytes - end_bytes, Relaxed);
         }
         // The flush covers the size and the directory entry too, not only the data.
         flush()?;
@@ -127,6 +136,7 @@ mod tests {
         }
         assert_eq!(sizes, [64, 64, 128, 256, 512, 1024, 2048, 9216, 10_240, 12_288]);
         assert_eq!((flushes, extent.extensions()), (9, 9));
+        assert_eq!(extent.laid_out_bytes(), wal.size_bytes().unwrap());
         assert!(wal.bytes().iter().all(|byte| *byte == 0));
         // Another process has written on. That is no extension of this process.
         wal.extend([1; 100]);
@@ -137,5 +147,6 @@ mod tests {
         let by_device = |new| new == (size..15 * MIB);
         assert!(extent.reserve(&wal, 12 * MIB + 101, MIB, by_device, || Ok(())).is_ok());
         assert_eq!(wal.size_bytes().unwrap(), size);
+        assert_eq!(extent.laid_out_bytes(), 12 * MIB);
     }
 }

@@ -57,6 +57,8 @@ pub struct Own {
 pub struct PlainReport {
     /// How often the WAL was extended by a chunk of zeros.
     wal_extensions: u64,
+    /// The zeros of these, as far as they were written.
+    laid_out_bytes: u64,
 }
 
 impl PlainStore {
@@ -137,7 +139,10 @@ impl Store for PlainStore {
     }
 
     fn report(&self) -> PlainReport {
-        PlainReport { wal_extensions: self.extent.extensions() }
+        PlainReport {
+            wal_extensions: self.extent.extensions(),
+            laid_out_bytes: self.extent.laid_out_bytes(),
+        }
     }
 
     fn failure(&self) -> Option<Code> {

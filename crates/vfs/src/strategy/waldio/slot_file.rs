@@ -17,7 +17,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use oneflush_blocklog::group::page_crc;
-use oneflush_blocklog::{AlignedBuffer, Error as LogError, Storage, Uuid, is_full};
+use oneflush_blocklog::{AlignedBuffer, Error as LogError, Storage, Uuid, Written, is_full};
 use rustc_hash::FxHashSet;
 
 use super::header::{self, LogHeader};
@@ -180,6 +180,10 @@ impl SlotFile {
     /// How often the log was made longer.
     pub fn extensions(&self) -> u64 {
         self.extensions.load(Relaxed)
+    }
+
+    pub fn written(&self) -> Written {
+        self.storage.written()
     }
 
     pub fn used_lane(&self) -> bool {

@@ -100,6 +100,9 @@ impl Own {
 pub struct WaldioReport {
     /// How often the log was made longer by a chunk of zeros.
     wal_extensions: u64,
+    /// All bytes that were written to the log, and of these the zeros of its extensions.
+    written_bytes: u64,
+    laid_out_bytes: u64,
     slots: SlotsReport,
 }
 
@@ -321,8 +324,11 @@ impl Store for WaldioStore {
         let state = lock(&self.state);
         let file = state.open.as_ref().map(|log| &log.0);
         let geometry = file.map(|file| *file.geometry());
+        let written = file.map(|file| file.written()).unwrap_or_default();
         WaldioReport {
             wal_extensions: file.map_or(0, |file| file.extensions()),
+            written_bytes: written.bytes,
+            laid_out_bytes: written.zeros_bytes,
             slots: SlotsReport {
                 layout: geometry.map_or("", |geometry| geometry.layout.name()),
                 slot_bytes: geometry.map_or(0, |geometry| geometry.slot_bytes),
