@@ -22,6 +22,7 @@ const EXAMPLES: &str = "Examples:
   oneflush try app.db                  a copy of this database, here
   oneflush try /srv/data               no database yet: one of ours, there
   oneflush try app.db --dir /mnt/ssd   a copy on another file system
+  oneflush try app.db --table orders   rows of this table, not of the largest
   oneflush try app.db --seconds 10     less time, and figures that vary more
   oneflush try app.db --language go    how to switch it on in Go
   oneflush try --language go           only that, without measuring
@@ -32,13 +33,13 @@ may use the database meanwhile; a writer in a rollback mode waits 2 s at most.
 The copy needs the room of the database and some 40 MB. One of 256 MiB or more
 is a clone where the file system has clones (btrfs, XFS).
 
-A commit moves one row of your largest table to the end of that table, with its
+A commit moves one row of the table with the most pages to its end, with its
 entry in each index. Your program's transactions may be larger or smaller. The
 database is in memory and its WAL in use, as in a program that has run for a
 while. 8 writers are threads, each with a connection. synchronous is FULL.
 
-KB and flushes are counted at the disk. Others use the disk too: what they do
-is measured between the turns, and said where it matters.";
+KB and flushes are counted at the disk; KB are 1,024 bytes. Others use the disk
+too: what they do is measured between the turns, and said where it matters.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -49,6 +50,9 @@ pub struct Options {
     /// Make the copy in this directory; default: beside the database
     #[arg(long, value_name = "DIR", requires = "path")]
     dir: Option<PathBuf>,
+    /// Move rows of this table; default: of the one with the most pages
+    #[arg(long, value_name = "NAME", requires = "path")]
+    table: Option<String>,
     /// How long it may take in all
     #[arg(
         long,
@@ -90,6 +94,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let plan = Plan {
         path: path.clone(),
         directory: options.dir.clone(),
+        table: options.table.clone(),
         time: Duration::from_secs(options.seconds),
     };
     let trial = trial::run(&plan, &mut Terminal::new()).map_err(Failure::failed)?;

@@ -13,6 +13,7 @@ pub mod probe;
 pub mod run;
 pub mod trial;
 pub mod workload;
+pub mod written;
 
 // The SQLite of the programs that stand on this has both B-trees.
 use oneflush_sqlite as _;

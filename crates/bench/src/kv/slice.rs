@@ -152,6 +152,7 @@ impl Counting {
             cpu_ns: self.cpu_ns,
             calls: None,
             counts: None,
+            laid_out_bytes: None,
             failures: Default::default(),
             fingerprint: None,
         }

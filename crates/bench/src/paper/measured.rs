@@ -170,13 +170,18 @@ impl MeasuredMode {
             return None;
         }
         let median = &self.median;
-        let counts = (median.counted_at != Some(Source::Vfs)).then_some(median);
-        let bytes = counts.and_then(|median| median.bytes_per_transaction);
+        let counts = (median.counted_at != Some(Source::Strategies)).then_some(median);
+        let bytes = counts.and_then(Figures::all_bytes_per_transaction);
         let of_class = |class| {
             let split = &counts?.bytes_per_transaction_by_class;
             // A class that was never written is nothing; where there is no split, it is unknown.
             let known = (!split.is_empty()).then_some(0.0);
-            split.get(&class).copied().or(known)
+            let laid_out = match class {
+                Class::Journal => median.laid_out_bytes.unwrap_or_default(),
+                _ => 0.0,
+            };
+            let bytes = split.get(&class).copied().or(known)?;
+            Some(bytes + laid_out / median.transactions.max(1) as f64)
         };
         let fs_journal = || of_class(Class::FsJournal);
         let kilobytes = |bytes: f64| bytes / 1024.0;
@@ -373,9 +378,9 @@ pub(super) mod tests {
         figures.bytes_per_transaction_by_class =
             [(Class::Journal, 8_000.0), (Class::FsJournal, 20_000.0)].into();
         assert_eq!(found.value(&of(Figure::DataMegabytes)), Ok(8.0));
-        // What the VFS handed on is not what reached the device.
+        // What a strategy wrote is not what reached the device.
         let figures = &mut found.experiments[0].modes[0].median;
-        figures.counted_at = Some(Source::Vfs);
+        figures.counted_at = Some(Source::Strategies);
         assert!(found.value(&of(Figure::Megabytes)).is_err());
     }
 }

@@ -3,7 +3,8 @@
 use super::format::{kilobytes, millis, option, significant};
 use super::to_stock::is_stock;
 use super::words::Words;
-use super::{ModeReport, Report};
+use super::{ModeReport, Report, laid_out, table};
+use oneflush_measure::observe::Source;
 use oneflush_measure::workload::Unit;
 
 /// The most connections first, then each other number in one line.
@@ -38,6 +39,13 @@ pub fn render(report: &Report) -> String {
                 with(count).map(|mode| format!("{} {}", name(mode), rate(report, mode))).collect();
             text.push_str(&format!("{writers}: {} {unit}.\n", each.join(", ")));
         }
+    }
+    let mut notes = laid_out::sentences(report);
+    if report.counted_at == Some(Source::Strategies) {
+        notes.insert(0, format!("KB: {}.", report.counting().1));
+    }
+    for note in notes {
+        text.push_str(&format!("{}\n", table::wrap(&note, "  ")));
     }
     text
 }

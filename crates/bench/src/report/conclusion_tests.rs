@@ -283,7 +283,7 @@ fn files_without_sqlite_have_syncs_and_rates_in_megabytes() {
     assert_eq!(text, expected);
     let text = conclusion(&Report { unit: Unit::Piece, ..report(modes(100.0)) });
     let expected = "files (mounted) is 2.00 times SLOWER than the file system alone with 1 \
-        connection: 1311 MB/s, there 2621.";
+        connection: 1250 MB/s, there 2500.";
     assert_eq!(text, expected);
     let alone = vec![steady("files:mounted", 1, 200.0, 5000.0, 5.0)];
     let text = conclusion(&Report { unit: Unit::Sync, ..report(alone) });

@@ -13,7 +13,7 @@ oneflush,date,kernel,sqlite,place,fs,mount_options,device,write_cache,\
 cpu,cpu_count,memory_bytes,unit,wal_bytes_at_end,\
 beside_commits_per_s,beside_p99_ns,beside_max_ns,before_per_s,while_per_s,after_per_s,\
 before_max_ns,while_max_ns,after_max_ns,\
-request_sectors_mean,sequential_ratio";
+request_sectors_mean,sequential_ratio,laid_out_bytes";
 
 pub fn render(report: &Report) -> String {
     let mut text = format!("{HEAD}\n");
@@ -69,7 +69,9 @@ fn of_workload(report: &Report, figures: &Figures) -> Vec<String> {
     fields.push(text(beside.map(|beside| beside.latency_ns.max)));
     fields.extend((0..PHASES).map(|at| rate(phase(at).map(|phase| phase.transactions_per_s))));
     fields.extend((0..PHASES).map(|at| text(phase(at).map(|phase| phase.latency_ns.max))));
-    fields.extend([rate(figures.request_sectors_mean), rate(figures.sequential_ratio)]);
+    fields.extend(
+        [figures.request_sectors_mean, figures.sequential_ratio, figures.laid_out_bytes].map(rate),
+    );
     fields
 }
 

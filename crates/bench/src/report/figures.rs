@@ -19,7 +19,12 @@ pub struct Figures {
     pub latency_ns: LatencyFigures,
     pub cpu_us_per_transaction: f64,
     pub counted_at: Option<Source>,
+    /// Without what was laid out.
     pub bytes_per_transaction: Option<f64>,
+    /// Once, in the whole of a round: zeros for the space of a WAL or a log, ahead of its use.
+    /// None: nobody knows, and they are in the bytes of the transactions.
+    #[serde(default)]
+    pub laid_out_bytes: Option<f64>,
     pub writes_per_transaction: Option<f64>,
     pub flushes_per_transaction: Option<f64>,
     /// Empty where the totals could not be split.
@@ -237,10 +242,18 @@ impl Figures {
         let counts = slice.counts.as_ref().filter(|_| beside.is_none());
         let shape = counts.and_then(|counts| counts.shape.as_ref());
         let per_transaction = |total: u64| total as f64 / transactions;
-        let by_class = |pick: fn(&ClassCounts) -> u64| {
+        // The zeros reached the device, or not at all: then they are not among the counts.
+        let laid_out = counts.and(slice.laid_out_bytes);
+        let apart = |bytes: u64| bytes.saturating_sub(laid_out.unwrap_or_default());
+        let by_class = |pick: &dyn Fn(Class, &ClassCounts) -> u64| {
             let all = counts.map(|counts| &counts.by_class).into_iter().flatten();
-            all.map(|(class, of_class)| (*class, per_transaction(pick(of_class)))).collect()
+            all.map(|(class, counts)| (*class, per_transaction(pick(*class, counts)))).collect()
         };
+        let bytes_of = |class, counts: &ClassCounts| match class {
+            Class::Journal => apart(counts.bytes),
+            _ => counts.bytes,
+        };
+        let writes = counts.and_then(|counts| counts.writes);
         Figures {
             transactions: slice.transactions,
             seconds,
@@ -248,11 +261,15 @@ impl Figures {
             latency_ns: LatencyFigures::of(&slice.latencies),
             cpu_us_per_transaction: per_transaction(slice.cpu_ns) / 1e3,
             counted_at: counts.map(|counts| counts.source),
-            bytes_per_transaction: counts.map(|counts| per_transaction(counts.bytes)),
-            writes_per_transaction: counts.map(|counts| per_transaction(counts.writes)),
+            bytes_per_transaction: counts.map(|counts| per_transaction(apart(counts.bytes))),
+            laid_out_bytes: laid_out.map(|bytes| bytes as f64),
+            writes_per_transaction: writes.map(per_transaction),
             flushes_per_transaction: counts.map(|counts| per_transaction(counts.flushes)),
-            bytes_per_transaction_by_class: by_class(|counts| counts.bytes),
-            writes_per_transaction_by_class: by_class(|counts| counts.writes),
+            bytes_per_transaction_by_class: by_class(&bytes_of),
+            writes_per_transaction_by_class: match writes {
+                Some(_) => by_class(&|_, counts| counts.writes),
+                None => BTreeMap::new(),
+            },
             request_sectors_mean: shape.and_then(WriteShape::request_sectors_mean),
             sequential_ratio: shape.and_then(WriteShape::sequential_ratio),
             flash: counts
@@ -260,7 +277,7 @@ impl Figures {
                 .map(|flash| FlashFigures::of(flash, transactions)),
             calls_per_transaction: slice.calls.as_ref().map(|calls| CallFigures {
                 writes: per_transaction(calls.writes),
-                syncs: per_transaction(calls.flushes),
+                syncs: per_transaction(calls.syncs),
                 bytes: per_transaction(calls.bytes),
             }),
             trace_events_lost: counts.map_or(0, |counts| counts.events_lost),
@@ -271,6 +288,12 @@ impl Figures {
             phases: PhaseFigures::of(slice),
             beside,
         }
+    }
+
+    /// With what was laid out.
+    pub fn all_bytes_per_transaction(&self) -> Option<f64> {
+        let laid_out = self.laid_out_bytes.unwrap_or_default();
+        Some(self.bytes_per_transaction? + laid_out / self.transactions.max(1) as f64)
     }
 
     pub fn median(rounds: &[Figures]) -> Figures {
@@ -296,6 +319,7 @@ impl Figures {
             cpu_us_per_transaction: of(&|round| round.cpu_us_per_transaction),
             counted_at: rounds.iter().find_map(|round| round.counted_at),
             bytes_per_transaction: of_option(&|round| round.bytes_per_transaction),
+            laid_out_bytes: of_option(&|round| round.laid_out_bytes),
             writes_per_transaction: of_option(&|round| round.writes_per_transaction),
             flushes_per_transaction: of_option(&|round| round.flushes_per_transaction),
             bytes_per_transaction_by_class: by_class(&|round| {

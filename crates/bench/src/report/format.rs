@@ -1,5 +1,7 @@
 //! Numbers as people read them: three digits that matter.
 
+use oneflush_measure::workload::MB;
+
 /// 0.042, 0.421, 4.21, 42.1, 421, 4213: never more than five characters below 100,000.
 pub fn significant(value: f64) -> String {
     let digits = match value.abs() {
@@ -18,6 +20,11 @@ pub fn millis(ns: u64) -> String {
 /// KB of 1,024 bytes, as in the literature that the figures are compared with.
 pub fn kilobytes(bytes: f64) -> String {
     format!("{:.1}", bytes / 1024.0)
+}
+
+/// MB of 1,024 KB.
+pub fn megabytes(bytes: f64) -> String {
+    significant(bytes / MB)
 }
 
 pub fn option(value: Option<f64>, format: impl Fn(f64) -> String) -> String {

@@ -10,6 +10,7 @@ mod figures;
 mod format;
 mod guests;
 mod json;
+mod laid_out;
 mod markdown;
 mod notes;
 pub mod plot;
@@ -235,6 +236,14 @@ impl Report {
             mode.name()
         } else {
             format!("{} ×{}", mode.name(), mode.connections)
+        }
+    }
+
+    /// What the counts of flushes are, and where all counts are from.
+    fn counting(&self) -> (&'static str, &'static str) {
+        match self.counted_at {
+            Some(Source::Strategies) => ("syncs", "by the strategies' own counters"),
+            _ => ("flushes", "at the block device"),
         }
     }
 

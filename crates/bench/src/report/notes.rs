@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{ModeReport, Report};
-use oneflush_measure::mode::Journal;
+use super::{ModeReport, Report, laid_out};
+use oneflush_measure::mode::{Journal, Strategy};
 use oneflush_measure::observe::Source;
 use oneflush_measure::run::Kept;
 use oneflush_measure::workload::Unit;
@@ -22,10 +22,10 @@ pub fn notes(report: &Report) -> Vec<String> {
                 so they are not split."
                 .to_owned(),
         ),
-        Some(Source::Vfs) => notes.push(
-            "KB, writes and syncs are what SQLite asked for, counted in the VFS: the file system's \
-                own journal and what \
-             the kernel merges are not in them. Run as root with --fs to count at a block device."
+        Some(Source::Strategies) => notes.push(
+            "KB, writes and syncs are the strategies' own counters, of what each wrote to its \
+                files and synced: the file system's own journal and what the kernel merges are \
+                not in them. Run as root with --fs to count at a block device."
                 .to_owned(),
         ),
         None if matches!(report.unit, Unit::Sync | Unit::Write | Unit::Piece) => notes.push(
@@ -40,12 +40,9 @@ pub fn notes(report: &Report) -> Vec<String> {
                 .to_owned(),
         ),
     }
-    let uncounted = |mode: &&ModeReport| mode.median.counted_at.is_none();
-    if report.unit != Unit::Read
-        && report.counted_at.is_some()
-        && report.modes.iter().any(|mode| uncounted(&mode))
-    {
-        notes.push("A dash: strategy sqlite has no VFS of ours that could count.".to_owned());
+    if report.unit != Unit::Read && report.counted_at.is_some() {
+        notes.extend(dashes(report));
+        notes.extend(laid_out::sentences(report));
     }
     let without_checkpoint = |mode: &ModeReport| {
         mode.mode.journal == Journal::Wal && mode.median.transactions < TRANSACTIONS_PER_CHECKPOINT
@@ -81,6 +78,29 @@ pub fn notes(report: &Report) -> Vec<String> {
     notes.extend(failed_statements(report));
     notes.extend(contents(report));
     notes.extend(report.recording.as_ref().map(recording));
+    notes
+}
+
+/// Why there is no figure where others have one.
+fn dashes(report: &Report) -> Vec<String> {
+    let any = |is: fn(&ModeReport) -> bool| report.modes.iter().any(is);
+    let mut notes = Vec::new();
+    if any(|mode| mode.median.counted_at.is_none() && mode.mode.strategy == Strategy::Sqlite) {
+        notes.push("A dash: strategy sqlite has no VFS of ours that could count.".to_owned());
+    }
+    if any(|mode| mode.median.counted_at.is_none() && mode.mode.strategy != Strategy::Sqlite) {
+        notes.push(
+            "A dash: the strategy does not count all that it wrote there, as of a transaction of \
+                more than 4 MiB with eager."
+                .to_owned(),
+        );
+    }
+    let writes = |mode: &ModeReport| {
+        mode.median.bytes_per_transaction.is_some() && mode.median.writes_per_transaction.is_none()
+    };
+    if any(writes) {
+        notes.push("A dash for writes: plain and waldio count bytes only.".to_owned());
+    }
     notes
 }
 

@@ -24,6 +24,7 @@ pub fn round(rate: f64, latency_ns: LatencyFigures) -> Figures {
         cpu_us_per_transaction: 50.0,
         counted_at: None,
         bytes_per_transaction: None,
+        laid_out_bytes: None,
         writes_per_transaction: None,
         flushes_per_transaction: None,
         bytes_per_transaction_by_class: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! Tables of the workloads that answer one question: what reads cost, and what a reader that does
 //! not end does to writers.
 
-use super::format::{millis, option, significant};
+use super::format::{megabytes, millis, option, significant};
 use super::table::{Table, Titled, floors, speed, speed_head};
 use super::{ModeReport, Report, Spread};
 
@@ -88,10 +88,7 @@ pub fn phases(report: &Report) -> Table {
             .map(|(during, before)| during / before);
         cells.push(option(kept, |ratio| format!("{ratio:.2}")));
         cells.extend(phases.iter().map(|phase| millis(phase.latency_ns.max)));
-        cells.push(option(
-            mode.median.wal_bytes_at_end.map(|bytes| bytes as f64 / 1e6),
-            significant,
-        ));
+        cells.push(option(mode.median.wal_bytes_at_end.map(|bytes| bytes as f64), megabytes));
         cells
     };
     Table {

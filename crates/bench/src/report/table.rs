@@ -1,7 +1,7 @@
 //! The report for a terminal of 80 columns.
 
-use super::format::{kilobytes, millis, option, significant};
-use super::{FlashFigures, ModeReport, Report, special};
+use super::format::{kilobytes, megabytes, millis, option, significant};
+use super::{FlashFigures, ModeReport, Report, laid_out, special};
 use oneflush_measure::observe::{Class, Source};
 use oneflush_measure::workload::Unit;
 
@@ -76,11 +76,13 @@ pub fn all(report: &Report) -> Vec<Titled> {
         let title = format!("Latencies of {} in ms:", report.unit.timed());
         return [titled(&title, special::in_turns(report))].into_iter().chain(ratios()).collect();
     }
-    let title = format!(
-        "Latencies of {} in ms; KB, writes and flushes a {}:",
-        report.unit.timed(),
-        report.unit.singular()
-    );
+    let counts = match report.counting() {
+        _ if report.counted_at.is_none() => String::new(),
+        (flushes, place) => {
+            format!("; KB, writes and {flushes} a {} {place}", report.unit.singular())
+        }
+    };
+    let title = format!("Latencies of {} in ms{counts}:", report.unit.timed());
     let mut tables = vec![titled(&title, commits(report))];
     if report.modes.iter().any(|mode| !mode.median.phases.is_empty()) {
         let title = "Before, while and after the reader keeps its snapshot: commits/s, their \
@@ -130,7 +132,7 @@ fn commits(report: &Report) -> Table {
         ]);
         cells
     };
-    let flushes = if report.counted_at == Some(Source::Vfs) { "syncs" } else { "flush" };
+    let flushes = if report.counted_at == Some(Source::Strategies) { "syncs" } else { "flush" };
     let mut head = speed_head(report);
     head.extend(["KB", "writes", flushes]);
     Table { head, rows: report.modes.iter().map(row).collect() }
@@ -138,14 +140,19 @@ fn commits(report: &Report) -> Table {
 
 /// Whose bytes, and what else a transaction costs.
 fn bytes(report: &Report) -> Table {
+    let has_laid_out = report.modes.iter().any(|mode| laid_out::bytes(mode).is_some());
     let row = |mode: &ModeReport| {
         let figures = &mode.median;
         let mut cells = vec![report.label(mode)];
         for class in Class::ALL {
             let of_class = figures.bytes_per_transaction_by_class.get(&class).copied();
-            // A class that was never written is nothing; where there is no split, it is unknown.
-            let known = !figures.bytes_per_transaction_by_class.is_empty();
+            // A class that was never written is nothing. Where there is no split, it is unknown. A
+            // strategy knows nothing of the file system's.
+            let known = figures.counted_at == Some(Source::BlockDevice);
             cells.push(option(of_class.or(known.then_some(0.0)), kilobytes));
+        }
+        if has_laid_out {
+            cells.push(option(laid_out::bytes(mode), megabytes));
         }
         cells.push(format!("{:.0}", figures.cpu_us_per_transaction));
         if report.unit.is_to_last() {
@@ -157,7 +164,11 @@ fn bytes(report: &Report) -> Table {
         Unit::Sync | Unit::Write | Unit::Piece => ["files", "log"],
         _ => ["db", "journal, WAL"],
     };
-    let mut head = vec!["KB of", own, beside, "fs journal", "other", "CPU µs"];
+    let mut head = vec!["KB of", own, beside, "fs journal", "other"];
+    if has_laid_out {
+        head.push("once MB");
+    }
+    head.push("CPU µs");
     if report.unit.is_to_last() {
         head.push("p50/floor");
     }
@@ -200,7 +211,7 @@ pub fn render(report: &Report) -> String {
 }
 
 /// Breaks at blanks before column 80; `indent` is put before the second and later lines.
-fn wrap(text: &str, indent: &str) -> String {
+pub(super) fn wrap(text: &str, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.last_mut().expect("there is always a line");

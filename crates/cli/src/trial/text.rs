@@ -2,9 +2,10 @@
 
 use oneflush_measure::floor::BLOCK_BYTES;
 use oneflush_measure::mode::Strategy;
-use oneflush_measure::trial::{Counted, Figures, Measured, Trial};
+use oneflush_measure::trial::{Commit, Counted, Figures, Measured, Trial};
 use oneflush_vfs::{StrategyKind, shown_name};
 use serde_json::{Value, json};
+use std::path::Path;
 
 use super::advice::Advice;
 use super::language::Language;
@@ -108,7 +109,8 @@ fn cells(figures: &Figures) -> String {
 }
 
 fn kilobytes(bytes: f64) -> String {
-    if bytes < 99_950.0 { format!("{:.1}", bytes / 1e3) } else { format!("{:.0}", bytes / 1e3) }
+    let kilobytes = bytes / 1024.0;
+    if kilobytes < 99.95 { format!("{kilobytes:.1}") } else { format!("{kilobytes:.0}") }
 }
 
 fn milliseconds(ms: f64) -> String {
@@ -151,12 +153,15 @@ fn notes(trial: &Trial) -> Vec<String> {
     let mut notes = Vec::new();
     let more = if commit.rows_counted_max { "or more " } else { "" };
     notes.push(match &commit.table {
-        Some(table) => format!(
-            "A commit moves one of the {} {more}rows of {table} to its end, with {} index {}.",
-            count(commit.rows as f64),
-            commit.indexes,
-            if commit.indexes == 1 { "entry" } else { "entries" }
-        ),
+        Some(table) => {
+            format!(
+                "A commit moves one of the {} {more}rows of {} to its end, with {} index {}.",
+                count(commit.rows as f64),
+                shown_name(Path::new(table)),
+                commit.indexes,
+                if commit.indexes == 1 { "entry" } else { "entries" }
+            ) + &why(commit)
+        }
         None if trial.subject.database.is_some() => "No table here has 200 rows to move: a commit \
             moves a row of 100 bytes in a table of ours."
             .to_owned(),
@@ -191,11 +196,30 @@ fn notes(trial: &Trial) -> Vec<String> {
     notes
 }
 
+/// " It is the largest of 4 tables: 1,234 pages."
+fn why(commit: &Commit) -> String {
+    let pages = commit.pages.map_or(String::new(), |pages| {
+        let about = if pages.is_estimate { "about " } else { "" };
+        let unit = if pages.count == 1 { "page" } else { "pages" };
+        let number = match pages.count {
+            few @ 0..100 => few.to_string(),
+            many => count(many as f64),
+        };
+        format!(": {about}{number} {unit}")
+    });
+    match commit.tables {
+        _ if commit.asked => format!(" --table asked for it{pages}."),
+        1 => format!(" It is the only table that can be used{pages}."),
+        tables => format!(" It is the largest of {tables} tables{pages}."),
+    }
+}
+
 fn counting(trial: &Trial) -> Vec<String> {
     let quiet = &trial.quiet;
     let device = trial.subject.device.as_deref().unwrap_or("the disk");
     let percent = quiet.others_share.unwrap_or_default() * 100.0;
-    let by_calls = "what SQLite wrote and synced; the file system's own writes are not in it";
+    let by_calls =
+        "what the strategies wrote and synced; the file system's own writes are not in it";
     let both = quiet.bytes_counted == quiet.flushes_counted;
     let what = if both { "KB, flushes" } else { "KB" };
     let mut notes = vec![match quiet.bytes_counted {
@@ -206,6 +230,10 @@ fn counting(trial: &Trial) -> Vec<String> {
         Counted::Calls if quiet.others_share.is_none() => {
             format!("{what}: there is not one disk to ask, so this is {by_calls}.")
         }
+        Counted::Calls if quiet.others_in_bursts => format!(
+            "{what}: the disk was busy. {device} wrote more than commits explain, so this is \
+                {by_calls}."
+        ),
         Counted::Calls if percent > 25.0 => {
             format!("{what}: others are busy at {device}, so this is {by_calls}.")
         }
@@ -244,12 +272,16 @@ fn varies(trial: &Trial) -> Option<String> {
     })
 }
 
+/// In the units of `oneflush bench`.
 fn size(bytes: u64) -> String {
+    const KB: u64 = 1 << 10;
+    const MB: u64 = 1 << 20;
+    const GB: u64 = 1 << 30;
     match bytes {
-        0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{:.1} KB", bytes as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+        0..KB => format!("{bytes} bytes"),
+        KB..MB => format!("{:.1} KB", bytes as f64 / KB as f64),
+        MB..GB => format!("{:.1} MB", bytes as f64 / MB as f64),
+        _ => format!("{:.1} GB", bytes as f64 / GB as f64),
     }
 }
 

@@ -77,15 +77,17 @@ pub enum Source {
     BlockDevice,
     /// Exact totals, no split: this kernel or container gives no tracefs. See [`Observer::limit`].
     BlockDeviceTotals,
-    /// Nothing is observed here, all counts are 0: what the VFS saw is all there is.
-    Vfs,
+    /// Nothing is observed here, all counts are 0: what the strategies count is all there is
+    /// ([`crate::written`]).
+    Strategies,
 }
 
 /// One slice. With [`Source::BlockDevice`] the classes sum to the totals; else `by_class` is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub bytes: u64,
-    pub writes: u64,
+    /// None: only their bytes are known, here and by class.
+    pub writes: Option<u64>,
     pub flushes: u64,
     pub by_class: BTreeMap<Class, ClassCounts>,
     /// Trace events that the kernel had no room for; what they would have explained is in `Other`.
@@ -145,7 +147,7 @@ type Files = HashMap<PathBuf, u64>;
 
 impl Observer {
     /// Once per run. A place without a device of its own gives an observer whose counts are all 0
-    /// ([`Source::Vfs`]); a device without tracefs gives totals.
+    /// ([`Source::Strategies`]); a device without tracefs gives totals.
     pub fn new(place: &Place) -> Result<Observer, ObserveError> {
         if !place.is_alone() {
             let limit =
@@ -189,11 +191,11 @@ impl Observer {
         match &mut self.how {
             How::Nothing => Ok(Counts {
                 bytes: 0,
-                writes: 0,
+                writes: Some(0),
                 flushes: 0,
                 by_class: BTreeMap::new(),
                 events_lost: 0,
-                source: Source::Vfs,
+                source: Source::Strategies,
                 unattributed_bytes: 0,
                 shape: None,
                 flash: None,
@@ -212,7 +214,7 @@ impl DeviceObserver {
         let total = end.since(start);
         let mut counts = Counts {
             bytes: total.bytes,
-            writes: total.writes,
+            writes: Some(total.writes),
             flushes: total.flushes,
             by_class: BTreeMap::new(),
             events_lost: 0,

@@ -9,7 +9,7 @@ use super::error::At;
 use super::failure::{Failure, FailureKind};
 use super::latency::Latencies;
 use super::timeline::Timeline;
-use super::vfs::RawStats;
+use super::vfs::{Calls, RawStats};
 use super::worker::WorkerResult;
 use crate::observe::Counts;
 
@@ -34,8 +34,10 @@ pub struct SliceResult {
     pub cpu_ns: u64,
     /// None where nobody could count: no device of our own, and SQLite without our VFS.
     pub counts: Option<Counts>,
+    /// Zeros among those counts, written ahead for a WAL or a log. None: nobody knows.
+    pub laid_out_bytes: Option<u64>,
     /// What SQLite asked for, as our VFS saw it. None where SQLite works alone.
-    pub calls: Option<Counts>,
+    pub calls: Option<Calls>,
     /// Failed statements of a replay, by message.
     pub failures: BTreeMap<String, u64>,
     /// Of the final contents; replays only.

@@ -39,7 +39,7 @@ use super::latency::Latencies;
 use super::outcome::{Outcomes, SliceResult, collect, lengths};
 use super::process::WorkerProcess;
 use super::timeline::Timeline;
-use super::vfs::{RawStats, Seen, Snapshot};
+use super::vfs::{Calls, RawStats, Seen, Snapshot};
 use super::worker::{Arrival, Gate, WorkerResult, run_worker};
 use super::{Plan, RunError, Workers};
 use crate::clock;
@@ -48,6 +48,7 @@ use crate::mode::{Journal, Mode, Strategy};
 use crate::observe::{Class, Counts, Observer, Source};
 use crate::place::{Mounted, Place};
 use crate::workload::{self, FileError, Files, WorkerSpec, Workload, WorkloadError, dump};
+use crate::written::Written;
 
 pub struct Slice<'a> {
     pub plan: &'a Plan,
@@ -119,6 +120,7 @@ impl Slice<'_> {
             vfs_stats: ran.vfs_stats,
             cpu_ns: ran.cpu_ns,
             counts: ran.counts,
+            laid_out_bytes: ran.laid_out_bytes,
             calls: ran.calls,
             failures,
             fingerprint,
@@ -403,16 +405,24 @@ impl Slice<'_> {
                     .for_each(|more| seen.add(more));
             }
         }
-        let counted_by_vfs = !seen.stats.is_empty();
         let counts = match &mut self.observer {
             Some(observer) => {
-                Some(observer.stop(&files)?).filter(|counts| counts.source != Source::Vfs)
+                Some(observer.stop(&files)?).filter(|counts| counts.source != Source::Strategies)
             }
             None => None,
         };
-        let calls = counted_by_vfs.then(|| seen.io.into_counts());
-        let counts = counts.or_else(|| calls.clone());
-        Ok(Ran { results, companion, cpu_ns, wal_bytes, counts, calls, vfs_stats: seen.stats })
+        let calls = (!seen.stats.is_empty()).then_some(seen.calls);
+        let written = seen.written();
+        Ok(Ran {
+            results,
+            companion,
+            cpu_ns,
+            wal_bytes,
+            counts: counts.or_else(|| written.map(Written::into_counts)),
+            laid_out_bytes: written.map(|written| written.laid_out_bytes),
+            calls,
+            vfs_stats: seen.stats,
+        })
     }
 
     /// What our VFS saw in this process so far, one entry a holder; none where SQLite works alone.
@@ -511,7 +521,8 @@ struct Ran {
     cpu_ns: u64,
     wal_bytes: Option<u64>,
     counts: Option<Counts>,
-    calls: Option<Counts>,
+    laid_out_bytes: Option<u64>,
+    calls: Option<Calls>,
     vfs_stats: Vec<RawStats>,
 }
 

@@ -232,6 +232,7 @@ impl<'a> Member<'a> {
             cpu_ns: self.cpu_ns,
             calls: None,
             counts: None,
+            laid_out_bytes: None,
             failures: Default::default(),
             fingerprint,
         })

@@ -6,19 +6,19 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::observe::{Class, ClassCounts, Counts, Source};
+use crate::written::Written;
 
 /// What `PRAGMA oneflush_stats` said, once for each of a connection's databases.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    io: Io,
+    calls: Calls,
     raw: BTreeMap<String, Value>,
 }
 
 /// What the VFS of a process saw between two snapshots.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Seen {
-    pub io: Io,
+    pub calls: Calls,
     pub stats: Vec<RawStats>,
 }
 
@@ -31,11 +31,12 @@ pub struct RawStats {
     pub at_end: Value,
 }
 
-/// What the VFS of this process wrote to the files of some databases, by class.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Io {
-    by_class: BTreeMap<Class, ClassCounts>,
-    syncs: u64,
+/// What SQLite asked the VFS of this process for, without temporary files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calls {
+    pub writes: u64,
+    pub bytes: u64,
+    pub syncs: u64,
 }
 
 /// The part of `PRAGMA oneflush_stats` that is needed here.
@@ -65,7 +66,8 @@ impl Snapshot {
                     error.into(),
                 )
             };
-            snapshot.io.add(&Io::of(serde_json::from_str(&text).map_err(wrong)?));
+            let stats: Stats = serde_json::from_str(&text).map_err(wrong)?;
+            snapshot.calls = snapshot.calls.plus(Calls::of(&stats));
             snapshot.raw.insert(schema.clone(), serde_json::from_str(&text).map_err(wrong)?);
         }
         Ok(snapshot)
@@ -73,67 +75,53 @@ impl Snapshot {
 
     pub fn since(self, mut before: Snapshot) -> Seen {
         let stats = |(schema, at_end)| RawStats { at_begin: before.raw.remove(&schema), at_end };
-        Seen { io: self.io.since(&before.io), stats: self.raw.into_iter().map(stats).collect() }
+        let calls = self.calls.since(before.calls);
+        Seen { calls, stats: self.raw.into_iter().map(stats).collect() }
     }
 }
 
 impl Seen {
     pub fn add(&mut self, other: Seen) {
-        self.io.add(&other.io);
+        self.calls = self.calls.plus(other.calls);
         self.stats.extend(other.stats);
+    }
+
+    /// What the strategies wrote. None: they do not know all of it, or there are none.
+    pub fn written(&self) -> Option<Written> {
+        let of = |stats: &RawStats| {
+            let before =
+                stats.at_begin.as_ref().map_or(Some(Written::default()), Written::in_stats);
+            Written::in_stats(&stats.at_end)?.since(before?)
+        };
+        let all: Option<Vec<Written>> = self.stats.iter().map(of).collect();
+        all?.into_iter().reduce(Written::plus)
     }
 }
 
-impl Io {
-    fn of(stats: Stats) -> Io {
-        let mut io = Io::default();
-        for (role, file) in &stats.files {
-            let class = match role.as_str() {
-                "db" => Class::Db,
-                // Never synced: what SQLite keeps there need not survive the process.
-                "temp" => continue,
-                _ => Class::Journal,
-            };
-            let counts = io.by_class.entry(class).or_default();
-            counts.bytes += file.write_bytes;
-            counts.writes += file.writes;
-            io.syncs += file.syncs;
-        }
-        io
+impl Calls {
+    fn of(stats: &Stats) -> Calls {
+        // Never synced: what SQLite keeps there need not survive the process.
+        let files = stats.files.iter().filter(|(role, _)| *role != "temp");
+        files.fold(Calls::default(), |calls, (_, file)| Calls {
+            writes: calls.writes + file.writes,
+            bytes: calls.bytes + file.write_bytes,
+            syncs: calls.syncs + file.syncs,
+        })
     }
 
-    fn since(&self, before: &Io) -> Io {
-        let mut io = self.clone();
-        for (class, earlier) in &before.by_class {
-            if let Some(counts) = io.by_class.get_mut(class) {
-                counts.bytes -= earlier.bytes;
-                counts.writes -= earlier.writes;
-            }
+    fn since(self, before: Calls) -> Calls {
+        Calls {
+            writes: self.writes - before.writes,
+            bytes: self.bytes - before.bytes,
+            syncs: self.syncs - before.syncs,
         }
-        io.syncs -= before.syncs;
-        io
     }
 
-    fn add(&mut self, other: &Io) {
-        for (class, more) in &other.by_class {
-            let counts = self.by_class.entry(*class).or_default();
-            counts.bytes += more.bytes;
-            counts.writes += more.writes;
-        }
-        self.syncs += other.syncs;
-    }
-
-    pub fn into_counts(self) -> Counts {
-        Counts {
-            bytes: self.by_class.values().map(|counts| counts.bytes).sum(),
-            writes: self.by_class.values().map(|counts| counts.writes).sum(),
-            flushes: self.syncs,
-            by_class: self.by_class,
-            events_lost: 0,
-            source: Source::Vfs,
-            unattributed_bytes: 0,
-            shape: None,
-            flash: None,
+    fn plus(self, more: Calls) -> Calls {
+        Calls {
+            writes: self.writes + more.writes,
+            bytes: self.bytes + more.bytes,
+            syncs: self.syncs + more.syncs,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Why a trial was not made. The original is as it was, and nothing of the trial is left.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use oneflush_vfs::{InspectError, User, shown_name};
 
@@ -46,6 +46,12 @@ pub enum TrialError {
     #[error("{}: the disk became full while the copy was measured; --dir names another directory",
         shown_name(.0))]
     Full(PathBuf),
+    #[error("--table {}: there is no such table; {}", shown_name(Path::new(.table)),
+        listed(.tables))]
+    NoTable { table: String, tables: Vec<String> },
+    #[error("--table {}: cannot be used: a table needs 200 rows and a rowid, and SQLite alone has \
+        to be able to change it", shown_name(Path::new(.0)))]
+    UselessTable(String),
     #[error("{}: no directory for the copy: {source}; --dir names one that you may write to, best \
         on the same file system", shown_name(.directory))]
     Place { directory: PathBuf, source: PlaceError },
@@ -74,4 +80,14 @@ pub enum TrialError {
 fn named(users: &[User]) -> String {
     let users: Vec<_> = users.iter().map(|user| format!("{} {}", user.pid, user.command)).collect();
     if users.is_empty() { String::new() } else { format!(" ({})", users.join(", ")) }
+}
+
+/// "there are a, b and c"
+fn listed(tables: &[String]) -> String {
+    let names: Vec<_> = tables.iter().map(|name| shown_name(Path::new(name))).collect();
+    match &names[..] {
+        [] => "the database has none".to_owned(),
+        [only] => format!("there is {only}"),
+        [most @ .., last] => format!("there are {} and {last}", most.join(", ")),
+    }
 }

@@ -11,10 +11,11 @@
 //! All have the same copy, one after the other: the last close leaves a plain database file. What
 //! `plain` keeps for its next open is removed, so that each begins alike.
 //!
-//! Bytes and flushes are the disk's, which others use too. While nothing is done, the disk's
-//! counters say what others do ([`Quiet`]). The floor says whether the disk counts flushes at all.
-//! Where the disk cannot be asked, or others do too much, the figures are what our VFS wrote and
-//! synced.
+//! Bytes and flushes are the disk's, which others use too. While nothing is done, and where the
+//! floor should cost the same each time, the disk's counters say what others do ([`Quiet`]). What
+//! they do in bursts shows in the figures themselves ([`belief`]). The floor says whether the disk
+//! counts flushes at all. Where the disk cannot be asked, or others do too much, the figures are
+//! what the strategy wrote and synced.
 
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::calls::Calls;
+use super::belief::{self, Limits, Sample};
 use super::work::{self, Share, Work};
 use super::{TrialError, WRITERS};
 use crate::clock;
@@ -34,6 +35,7 @@ use crate::interrupt;
 use crate::mode::Mode;
 use crate::observe::{Done, SharedDisk};
 use crate::run::latency::Latencies;
+use crate::written::Written;
 
 const FLOOR_WRITES: u32 = 20;
 const IDLE: Duration = Duration::from_millis(60);
@@ -55,7 +57,7 @@ pub enum Counted {
     Disk,
     /// At the disk, while others wrote to it: a few percent too many.
     DiskWithOthers,
-    /// What our VFS wrote and synced; the file system's own journal is not in it.
+    /// What the strategy wrote and synced; the file system's own journal is not in it.
     Calls,
 }
 
@@ -66,12 +68,16 @@ pub struct Quiet {
     pub flushes_counted: Counted,
     /// Largest share of a figure that is others'. None: there is no disk to ask.
     pub others_share: Option<f64>,
-    /// While we did nothing.
+    /// A commit cost more at the disk than what it wrote explains.
+    pub others_in_bursts: bool,
+    /// While we did nothing, or the same each time.
     pub others_bytes_per_s: f64,
     pub others_flushes_per_s: f64,
     /// Of the disk, for each overwrite of the floor.
     pub floor_flushes: Option<f64>,
     pub floor_bytes: Option<f64>,
+    #[serde(skip)]
+    limits: Limits,
 }
 
 /// One mode with one number of writers, of all rounds.
@@ -107,7 +113,7 @@ struct Slice {
     commits_in_time: u64,
     time: Duration,
     disk: Option<Done>,
-    calls: Option<Calls>,
+    calls: Option<Written>,
 }
 
 pub struct Measuring {
@@ -117,8 +123,8 @@ pub struct Measuring {
     all: Vec<Measured>,
     modes_count: u32,
     idle: Vec<(Done, Duration)>,
-    floor: Done,
-    floor_writes: u64,
+    /// Each of [`FLOOR_WRITES`] overwrites.
+    floors: Vec<(Done, Duration)>,
     /// What a measurement takes besides, by the ones before it.
     besides: Option<Duration>,
 }
@@ -139,8 +145,7 @@ impl Measuring {
             all: all.collect(),
             modes_count: modes.len() as u32,
             idle: Vec::new(),
-            floor: Done::default(),
-            floor_writes: 0,
+            floors: Vec::new(),
             besides: None,
         }
     }
@@ -193,13 +198,12 @@ impl Measuring {
     }
 
     fn measure_floor(&mut self, floor: &mut FloorFile) -> Result<(), TrialError> {
-        let mark = self.disk.as_ref().and_then(SharedDisk::mark);
+        let (mark, begun) = (self.disk.as_ref().and_then(SharedDisk::mark), Instant::now());
         floor.overwrite(FLOOR_WRITES)?;
         if let Some((disk, mark)) = self.disk.as_ref().zip(mark)
             && let Some(done) = disk.since(mark)
         {
-            self.floor = self.floor.plus(done);
-            self.floor_writes += u64::from(FLOOR_WRITES);
+            self.floors.push((done, begun.elapsed()));
         }
         Ok(())
     }
@@ -217,25 +221,43 @@ impl Measuring {
     }
 
     fn quiet(&self) -> Quiet {
-        let seconds: f64 = self.idle.iter().map(|(_, time)| time.as_secs_f64()).sum();
-        let idle = self.idle.iter().fold(Done::default(), |sum, (done, _)| sum.plus(*done));
-        let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-        let (bytes_per_s, flushes_per_s) = (per_s(idle.bytes), per_s(idle.flushes));
-        let of_floor =
-            |count: u64| (self.floor_writes > 0).then(|| count as f64 / self.floor_writes as f64);
-        let floor_flushes = of_floor(self.floor.flushes);
+        let seconds = |spans: &[(Done, Duration)]| -> f64 {
+            spans.iter().map(|(_, time)| time.as_secs_f64()).sum()
+        };
+        let seconds = seconds(&self.idle) + seconds(&self.floors);
+        // Of overwrites the least is ours, and what others cost more is theirs.
+        let floor_least = |of: fn(&Done) -> u64| self.floors.iter().map(|(done, _)| of(done)).min();
+        let others_per_s = |of: fn(&Done) -> u64| {
+            let least = floor_least(of).unwrap_or_default();
+            let idle: u64 = self.idle.iter().map(|(done, _)| of(done)).sum();
+            let floor: u64 = self.floors.iter().map(|(done, _)| of(done) - least).sum();
+            if seconds > 0.0 { (idle + floor) as f64 / seconds } else { 0.0 }
+        };
+        let (bytes, flushes) = (|done: &Done| done.bytes, |done: &Done| done.flushes);
+        let (bytes_per_s, flushes_per_s) = (others_per_s(bytes), others_per_s(flushes));
+        let each_floor = |of: fn(&Done) -> u64| {
+            let each = |(done, _): &(Done, Duration)| of(done) as f64 / f64::from(FLOOR_WRITES);
+            median(self.floors.iter().map(each).collect())
+        };
+        let (floor_bytes, floor_flushes) = (each_floor(bytes), each_floor(flushes));
+        let block_bytes = crate::floor::BLOCK_BYTES as f64;
         let counts_flushes = floor_flushes.is_some_and(|flushes| flushes >= FLUSHES_MIN);
-        let floor_bytes = of_floor(self.floor.bytes);
-        let counts_bytes = floor_bytes
-            .is_some_and(|bytes| bytes >= FLUSHES_MIN * crate::floor::BLOCK_BYTES as f64);
+        let counts_bytes = floor_bytes.is_some_and(|bytes| bytes >= FLUSHES_MIN * block_bytes);
         let share = |per_s: f64, of: fn(&Done) -> u64| {
             let shares = self.all.iter().flat_map(|of_mode| of_mode.share_of_others(per_s, of));
             shares.fold(0.0, f64::max)
         };
         let (bytes_share, flushes_share) = (
-            share(bytes_per_s, |done| done.bytes),
-            if counts_flushes { share(flushes_per_s, |done| done.flushes) } else { 0.0 },
+            share(bytes_per_s, bytes),
+            if counts_flushes { share(flushes_per_s, flushes) } else { 0.0 },
         );
+        let floor_least =
+            floor_least(bytes).map_or(0.0, |bytes| bytes as f64 / f64::from(FLOOR_WRITES));
+        let limits = Limits::of_bytes(floor_least, block_bytes);
+        let bursts_of_bytes =
+            counts_bytes && self.all.iter().any(|of_mode| of_mode.bytes_at_disk(&limits).is_none());
+        let bursts_of_flushes =
+            counts_flushes && self.all.iter().any(|of_mode| of_mode.flushes_at_disk().is_none());
         let counted = |can: bool, share: f64| match share {
             _ if !can => Counted::Calls,
             share if share > OTHERS_MAX => Counted::Calls,
@@ -243,13 +265,15 @@ impl Measuring {
             _ => Counted::Disk,
         };
         Quiet {
-            bytes_counted: counted(counts_bytes, bytes_share),
-            flushes_counted: counted(counts_flushes, flushes_share),
-            others_share: (self.floor_writes > 0).then(|| bytes_share.max(flushes_share)),
+            bytes_counted: counted(counts_bytes && !bursts_of_bytes, bytes_share),
+            flushes_counted: counted(counts_flushes && !bursts_of_flushes, flushes_share),
+            others_share: (!self.floors.is_empty()).then(|| bytes_share.max(flushes_share)),
+            others_in_bursts: bursts_of_bytes || bursts_of_flushes,
             others_bytes_per_s: bytes_per_s,
             others_flushes_per_s: flushes_per_s,
             floor_flushes,
             floor_bytes,
+            limits,
         }
     }
 }
@@ -265,16 +289,58 @@ impl Measured {
         (all > 0).then(|| per_s * seconds / all as f64)
     }
 
+    /// What a commit cost at the disk. None: others did too much meanwhile. Where nobody knows what
+    /// the strategy wrote, all rounds are believed.
+    fn at_disk(
+        &self,
+        counted: fn(&Done, &Written) -> u64,
+        written: fn(&Written) -> u64,
+        limits: &Limits,
+    ) -> Option<f64> {
+        let sample = |slice: &Slice| {
+            let (disk, calls) = (slice.disk.as_ref()?, slice.calls.as_ref()?);
+            let (counted, written) = (counted(disk, calls), written(calls));
+            Some(Sample { commits: slice.commits, counted, written, syncs: calls.syncs })
+        };
+        let samples: Vec<Sample> = self.slices.iter().filter_map(sample).collect();
+        if samples.is_empty() {
+            let nothing = Written::default();
+            return self.each_commit(|slice| Some(counted(slice.disk.as_ref()?, &nothing)));
+        }
+        belief::per_commit(&samples, limits)
+    }
+
+    /// Space that is made ahead is no commit's.
+    fn bytes_at_disk(&self, limits: &Limits) -> Option<f64> {
+        let counted =
+            |done: &Done, written: &Written| done.bytes.saturating_sub(written.laid_out_bytes);
+        self.at_disk(counted, Written::bytes, limits)
+    }
+
+    fn flushes_at_disk(&self) -> Option<f64> {
+        let limits = Limits::of_flushes();
+        self.at_disk(|done, _| done.flushes, |written| written.syncs, &limits)
+    }
+
+    /// The median of the rounds.
+    fn each_commit(&self, count: impl Fn(&Slice) -> Option<u64>) -> Option<f64> {
+        let each = |slice: &Slice| {
+            let count = count(slice)?;
+            (slice.commits > 0).then(|| count as f64 / slice.commits as f64)
+        };
+        median(self.slices.iter().filter_map(each).collect())
+    }
+
     fn figures(&self, quiet: &Quiet) -> Figures {
-        let per_commit = |counted: Counted, disk: fn(&Done) -> u64, calls: fn(&Calls) -> u64| {
-            let of = |slice: &Slice| {
-                let count = match counted {
-                    Counted::Calls => calls(slice.calls.as_ref()?),
-                    Counted::Disk | Counted::DiskWithOthers => disk(slice.disk.as_ref()?),
-                };
-                (slice.commits > 0).then(|| count as f64 / slice.commits as f64)
-            };
-            median(self.slices.iter().filter_map(of).collect())
+        let written =
+            |of: fn(&Written) -> u64| self.each_commit(|slice| slice.calls.as_ref().map(of));
+        let bytes_per_commit = match quiet.bytes_counted {
+            Counted::Calls => written(Written::bytes),
+            Counted::Disk | Counted::DiskWithOthers => self.bytes_at_disk(&quiet.limits),
+        };
+        let flushes_per_commit = match quiet.flushes_counted {
+            Counted::Calls => written(|written| written.syncs),
+            Counted::Disk | Counted::DiskWithOthers => self.flushes_at_disk(),
         };
         let rates: Vec<f64> = self
             .slices
@@ -286,16 +352,8 @@ impl Measured {
         Figures {
             commits,
             commits_per_s: median(rates.clone()).unwrap_or_default(),
-            bytes_per_commit: per_commit(
-                quiet.bytes_counted,
-                |done| done.bytes,
-                |calls| calls.bytes,
-            ),
-            flushes_per_commit: per_commit(
-                quiet.flushes_counted,
-                |done| done.flushes,
-                |calls| calls.syncs,
-            ),
+            bytes_per_commit,
+            flushes_per_commit,
             commits_per_s_of_rounds: rates,
             p50_ms: ms(self.latencies.at_quantile_ns(0.5)),
             p99_ms: (commits >= 100).then(|| ms(self.latencies.at_quantile_ns(0.99))),
@@ -304,7 +362,7 @@ impl Measured {
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {
@@ -340,7 +398,7 @@ fn of_error(source: DatabaseError, mode: &str, writers: u32, path: &Path) -> Tri
 }
 
 /// What one writer did.
-struct Written {
+struct Outcome {
     rows: Vec<i64>,
     latencies: Latencies,
     in_time: u64,
@@ -371,7 +429,7 @@ fn run(
         members.push((connection, share));
     }
     let gate = Barrier::new(members.len() + 1);
-    let calls_before = Calls::of(&holder);
+    let calls_before = Written::of(&holder);
     let (mark, written) = thread::scope(|scope| {
         let threads: Vec<_> = members
             .into_iter()
@@ -379,10 +437,10 @@ fn run(
             .collect();
         let mark = disk.and_then(SharedDisk::mark);
         gate.wait();
-        let join = |thread: thread::ScopedJoinHandle<'_, Written>| {
+        let join = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        (mark, threads.into_iter().map(join).collect::<Vec<Written>>())
+        (mark, threads.into_iter().map(join).collect::<Vec<Outcome>>())
     });
     let (mut latencies, mut rows, mut commits_in_time) = (Latencies::new(), Vec::new(), 0);
     let mut failed = None;
@@ -409,7 +467,8 @@ fn run(
     if mode.journal.is_wal() {
         database::checkpoint(&holder, "main", "PASSIVE")?;
     }
-    let calls = Calls::of(&holder).zip(calls_before).map(|(after, before)| after.since(before));
+    let calls =
+        Written::of(&holder).zip(calls_before).and_then(|(after, before)| after.since(before));
     let holder = Some(holder).filter(|_| mode.journal.is_wal());
     let done = disk.zip(mark).and_then(|(disk, mark)| disk.since(mark));
     drop(holder);
@@ -418,7 +477,7 @@ fn run(
 }
 
 /// One writer, from the gate to the end of the time. A commit that has begun is finished.
-fn write(connection: Connection, mut share: Share<'_>, gate: &Barrier, time: Duration) -> Written {
+fn write(connection: Connection, mut share: Share<'_>, gate: &Barrier, time: Duration) -> Outcome {
     let mut latencies = Latencies::new();
     let (mut in_time, mut result) = (0, Ok(()));
     gate.wait();
@@ -434,7 +493,7 @@ fn write(connection: Connection, mut share: Share<'_>, gate: &Barrier, time: Dur
         in_time += u64::from(clock::now_ns() <= end_ns);
     }
     drop(connection);
-    Written { rows: share.into_rows(), latencies, in_time, result }
+    Outcome { rows: share.into_rows(), latencies, in_time, result }
 }
 
 /// The WAL that `plain` keeps for the next open.

@@ -14,12 +14,13 @@
 //! `oneflush bench` has a disk of its own, a fresh database for each measurement and a number of
 //! transactions. A trial has none of these: it has the user's disk, one copy and some seconds.
 
-mod calls;
+mod belief;
 mod copy;
 mod error;
 mod lock;
 mod measure;
 mod original;
+mod pages;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub use copy::Copied;
 pub use error::TrialError;
 pub use measure::{Counted, Figures, Measured, Quiet};
 use original::Original;
+pub use pages::Pages;
 use work::{ChooseError, Work};
 
 use crate::database;
@@ -61,6 +63,8 @@ pub struct Plan {
     pub path: PathBuf,
     /// Where the copy is made; none: beside the original.
     pub directory: Option<PathBuf>,
+    /// Whose rows are moved; none: those of the largest.
+    pub table: Option<String>,
     pub time: Duration,
 }
 
@@ -111,6 +115,11 @@ pub struct Facts {
 pub struct Commit {
     /// The user's table; none: one of ours.
     pub table: Option<String>,
+    /// Of so many that could be taken it is the largest, unless it was asked for.
+    pub tables: usize,
+    pub asked: bool,
+    /// None: of ours, or SQLite cannot walk its tree.
+    pub pages: Option<Pages>,
     pub rows: u64,
     /// There are so many or more.
     pub rows_counted_max: bool,
@@ -191,10 +200,11 @@ fn measure_in(
         source,
         directory: directory.clone(),
     };
-    let mut work = choose(&path, &modes[0]).map_err(|error| match error {
-        ChooseError::Trial(error) => error,
-        ChooseError::Sqlite(source) => schema(source),
-    })?;
+    let mut work =
+        choose(&path, &modes[0], plan.table.as_deref()).map_err(|error| match error {
+            ChooseError::Trial(error) => error,
+            ChooseError::Sqlite(source) => schema(source),
+        })?;
 
     let disk = SharedDisk::below(place.path());
     let mut floor = FloorFile::new(place.path())?;
@@ -258,7 +268,7 @@ fn planned_rounds(deadline: Instant, slices: u32) -> u32 {
     u32::try_from(fitting).unwrap_or(ROUNDS).clamp(1, ROUNDS)
 }
 
-fn choose(path: &Path, mode: &Mode) -> Result<Work, ChooseError> {
+fn choose(path: &Path, mode: &Mode, table: Option<&str>) -> Result<Work, ChooseError> {
     use database::DatabaseError;
     let sqlite = Mode { strategy: Strategy::Sqlite, ..mode.clone() };
     let connection = database::open(path, &sqlite).map_err(|error| match error {
@@ -267,7 +277,7 @@ fn choose(path: &Path, mode: &Mode) -> Result<Work, ChooseError> {
     })?;
     work::adapt(&connection)?;
     let page_bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
-    Work::choose(&connection, page_bytes as u64)
+    Work::choose(&connection, page_bytes as u64, table)
 }
 
 fn word(fault: Fault) -> &'static str {

@@ -1,4 +1,5 @@
-//! What a commit of the trial is: one row of the user's largest table goes to the table's end.
+//! What a commit of the trial is: one row of the user's largest table goes to the table's end. The
+//! largest has the most pages ([`pages`]), unless the user names one.
 //!
 //! ```text
 //! UPDATE "messages" SET rowid = ?1 WHERE rowid = ?2
@@ -20,6 +21,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::copy::check_interrupt;
+use super::pages::{self, Pages};
 use super::{Commit, TrialError};
 use crate::clock;
 use crate::workload::random_value;
@@ -64,10 +66,14 @@ pub fn adapt(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 impl Work {
-    /// Looks for a table, and makes what the trial needs beside it. `directory`: no tables are
-    /// there.
-    pub fn choose(connection: &Connection, page_bytes: u64) -> Result<Work, ChooseError> {
-        let work = match theirs(connection)? {
+    /// Looks for a table, and makes what the trial needs beside it. `asked`: the table that is to
+    /// be taken.
+    pub fn choose(
+        connection: &Connection,
+        page_bytes: u64,
+        asked: Option<&str>,
+    ) -> Result<Work, ChooseError> {
+        let work = match theirs(connection, asked)? {
             Some(work) => work,
             None => own(connection)?,
         };
@@ -155,6 +161,7 @@ pub enum ChooseError {
 
 struct Candidate {
     name: String,
+    pages: Option<Pages>,
     rows: u64,
     rowid: &'static str,
 }
@@ -163,16 +170,23 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The largest of the user's tables that can be used.
-fn theirs(connection: &Connection) -> Result<Option<Work>, ChooseError> {
+/// The largest of the user's tables that can be used, or the one that is asked for.
+fn theirs(connection: &Connection, asked: Option<&str>) -> Result<Option<Work>, ChooseError> {
     let mut tables = connection.prepare(
-        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND wr = 0 \
+        "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' \
          AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
     )?;
-    let names: Vec<String> =
-        tables.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let tables: Vec<(String, bool)> = tables
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let is_asked = |name: &str| asked.is_none_or(|asked| asked.eq_ignore_ascii_case(name));
+    if let Some(asked) = asked.filter(|_| !tables.iter().any(|(name, _)| is_asked(name))) {
+        let tables = tables.into_iter().map(|(name, _)| name).collect();
+        return Err(TrialError::NoTable { table: asked.to_owned(), tables }.into());
+    }
+    let looking = LOOKING / tables.len().max(1) as u32;
     let mut candidates = Vec::new();
-    for name in names {
+    for (name, _) in tables.into_iter().filter(|(name, wr)| !wr && is_asked(name)) {
         check_interrupt()?;
         let Some(rowid) = rowid(connection, &name)? else { continue };
         let sql =
@@ -181,17 +195,25 @@ fn theirs(connection: &Connection) -> Result<Option<Work>, ChooseError> {
         // candidate.
         let Ok(rows) = connection.query_row(&sql, [], |row| row.get::<_, i64>(0)) else { continue };
         if rows as u64 >= ROWS_MIN {
-            candidates.push(Candidate { name, rows: rows as u64, rowid });
+            let pages = pages::of(connection, &name, looking);
+            candidates.push(Candidate { name, pages, rows: rows as u64, rowid });
         }
     }
-    candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.rows));
+    let tables = candidates.len();
+    candidates.sort_by_key(|candidate| {
+        std::cmp::Reverse((candidate.pages.map(|pages| pages.count), candidate.rows))
+    });
     for candidate in candidates {
         check_interrupt()?;
         if let Ok(Some(work)) = of(connection, &candidate) {
-            return Ok(Some(work));
+            let commit = Commit { tables, asked: asked.is_some(), ..work.commit };
+            return Ok(Some(Work { commit, ..work }));
         }
     }
-    Ok(None)
+    match asked {
+        Some(asked) => Err(TrialError::UselessTable(asked.to_owned()).into()),
+        None => Ok(None),
+    }
 }
 
 /// A name of the rowid that no column has.
@@ -206,7 +228,7 @@ fn rowid(connection: &Connection, table: &str) -> rusqlite::Result<Option<&'stat
 
 /// None: the statement does not work with this table.
 fn of(connection: &Connection, candidate: &Candidate) -> rusqlite::Result<Option<Work>> {
-    let Candidate { name, rows, rowid } = candidate;
+    let Candidate { name, pages, rows, rowid } = candidate;
     let table = quoted(name);
     let (least, most): (i64, i64) = (
         connection.query_row(&format!("SELECT min({rowid}) FROM {table}"), [], |row| row.get(0))?,
@@ -222,6 +244,9 @@ fn of(connection: &Connection, candidate: &Candidate) -> rusqlite::Result<Option
             .query_row("SELECT count(*) FROM pragma_index_list(?1)", [name], |row| row.get(0))?;
     let commit = Commit {
         table: Some(name.clone()),
+        tables: 1,
+        asked: false,
+        pages: *pages,
         rows: *rows,
         rows_counted_max: *rows >= COUNTED_MAX,
         indexes,
@@ -303,6 +328,9 @@ fn own(connection: &Connection) -> rusqlite::Result<Work> {
     connection.execute_batch("COMMIT")?;
     let commit = Commit {
         table: None,
+        tables: 0,
+        asked: false,
+        pages: None,
         rows: OWN_ROWS,
         rows_counted_max: false,
         indexes: 0,
@@ -316,4 +344,60 @@ fn own(connection: &Connection) -> rusqlite::Result<Work> {
         rows: (1..=OWN_ROWS as i64).step_by(step).collect(),
         next: AtomicI64::new(OWN_ROWS as i64 + 1),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Many short rows, fewer long ones, and what cannot be used.
+    fn database() -> Connection {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(
+            "CREATE TABLE a_many(v); CREATE TABLE z_large(v); CREATE TABLE few(v);
+            CREATE TABLE without(k PRIMARY KEY, v) WITHOUT ROWID;
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+            INSERT INTO a_many SELECT i FROM n;
+            INSERT INTO z_large SELECT zeroblob(3000) FROM a_many LIMIT 400;
+            INSERT INTO few VALUES(zeroblob(9000000));
+            INSERT INTO without SELECT rowid, zeroblob(900) FROM a_many",
+        )
+        .unwrap();
+        db
+    }
+
+    fn chosen(asked: Option<&str>) -> Result<Commit, String> {
+        let work = Work::choose(&database(), 4096, asked);
+        work.map(|work| work.commit).map_err(|error| error.to_string())
+    }
+
+    /// The one with the most rows was taken, and of those with 100,000 or more the first in the
+    /// schema.
+    #[test]
+    fn the_table_with_the_most_pages_is_taken_and_not_the_one_with_the_most_rows() {
+        let commit = chosen(None).unwrap();
+        assert_eq!((commit.table.as_deref(), commit.rows), (Some("z_large"), 400));
+        assert_eq!((commit.tables, commit.asked), (2, false));
+        let pages = commit.pages.unwrap();
+        assert!(pages.count >= 400 && !pages.is_estimate, "{pages:?}");
+    }
+
+    #[test]
+    fn a_table_is_taken_by_its_name() {
+        let commit = chosen(Some("A_Many")).unwrap();
+        assert_eq!((commit.table.as_deref(), commit.asked), (Some("a_many"), true));
+    }
+
+    #[test]
+    fn a_wrong_name_is_answered_by_those_that_there_are() {
+        let message = chosen(Some("nobody")).unwrap_err();
+        assert_eq!(
+            message,
+            "--table nobody: there is no such table; there are a_many, few, without and z_large"
+        );
+        for useless in ["few", "without"] {
+            let message = chosen(Some(useless)).unwrap_err();
+            assert!(message.contains(useless) && message.contains("200 rows"), "{message}");
+        }
+    }
 }

@@ -39,7 +39,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 pub use table::Operation;
 pub use task::Task;
-pub use unit::Unit;
+pub use unit::{MB, Unit};
 
 use crate::database::{self, DatabaseError};
 use crate::mode::{Journal, Mode};

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Bytes of a MB in all that is told: 1,024 KB of 1,024 bytes.
+pub const MB: f64 = (1 << 20) as f64;
+
 /// Of a piece.
 pub const PIECE_BYTES: usize = 256 << 10;
 
@@ -67,7 +70,7 @@ impl Unit {
     /// So much of that is one a second.
     pub fn in_rate(self) -> f64 {
         match self {
-            Unit::Piece => PIECE_BYTES as f64 / 1e6,
+            Unit::Piece => PIECE_BYTES as f64 / MB,
             _ => 1.0,
         }
     }

@@ -75,7 +75,7 @@ fn measure(place: &Place, observer: &mut Observer, mode: &str, transactions: u32
         "{:<22} {mode:<12} {:6.1} KB {:6.2} writes {:5.2} flushes |",
         place.describe().split(',').next().unwrap(),
         kb(counts.bytes),
-        counts.writes as f64 / n,
+        counts.writes.unwrap() as f64 / n,
         counts.flushes as f64 / n
     );
     for (class, part) in &counts.by_class {
@@ -129,7 +129,10 @@ fn assert_near(what: &str, value: f64, reference: f64, tolerance: f64) {
 fn assert_sums(counts: &Counts) {
     assert_eq!(counts.source, Source::BlockDevice);
     assert_eq!(counts.by_class.values().map(|part| part.bytes).sum::<u64>(), counts.bytes);
-    assert_eq!(counts.by_class.values().map(|part| part.writes).sum::<u64>(), counts.writes);
+    assert_eq!(
+        counts.by_class.values().map(|part| part.writes).sum::<u64>(),
+        counts.writes.unwrap()
+    );
     assert_eq!(counts.doubt(), None);
 }
 
@@ -154,7 +157,7 @@ fn ext4_agrees_with_the_reference_and_the_split_with_the_maw_paper() {
         assert_sums(&counts);
         let n = f64::from(transactions);
         assert_near(&format!("{mode} KB"), counts.bytes as f64 / 1024.0 / n, kb, kb_tolerance);
-        assert_near(&format!("{mode} writes"), counts.writes as f64 / n, writes, 0.15);
+        assert_near(&format!("{mode} writes"), counts.writes.unwrap() as f64 / n, writes, 0.15);
         assert_near(&format!("{mode} flushes"), counts.flushes as f64 / n, flushes, 0.15);
         if let Some(data_kb) = data_kb {
             let data = per_transaction(&counts, Class::Db, transactions)

@@ -161,6 +161,24 @@ fn strategies_beside_each_other() {
     }
 }
 
+/// A short run drew the bar of a log with its space in it, and so higher than that of the WAL.
+#[test]
+fn what_was_written_once_is_drawn_apart() {
+    let mut report = strategies();
+    for mode in report.modes.iter_mut().filter(|mode| mode.mode.to_string() == "wal:eager") {
+        mode.median.laid_out_bytes = Some(8_493_466.0);
+        mode.median.transactions = 500;
+    }
+    let seen = assert_apart(&report, Picture::Summary);
+    let texts = |what: &str| seen.texts.iter().filter(|text| text.what == what).count();
+    assert_eq!((texts("76.8"), texts("76.8 +16.6")), (4, 2));
+    assert_eq!(
+        texts("space ahead,") + texts("+ space ahead,") + texts("+ space ahead, written"),
+        1
+    );
+    assert_eq!(report.counting().1, "at the block device");
+}
+
 #[test]
 fn journal_modes_of_which_some_lose_commits() {
     let journals = [

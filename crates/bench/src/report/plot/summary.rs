@@ -7,9 +7,12 @@ use super::{
     Anchor, BAR, BLUE, Canvas, Color, FAINT, GRAY, GRID, INK, MARGIN, ORANGE, PAPER, Pen, Rect,
     SUBJECT, Style, VERMILION, WIDTH, connections, count, font, name, paragraph, ticks,
 };
-use crate::report::{ModeReport, Report};
-use oneflush_measure::observe::{Class, Source};
+use crate::report::{ModeReport, Report, laid_out};
+use oneflush_measure::observe::Class;
 use oneflush_measure::workload::Unit;
+
+/// What was written once, beside what each commit writes: paler than a log.
+const AHEAD: Color = Color(0xf6, 0xdd, 0xa8);
 
 const NAME_SIZE: f32 = 16.0;
 const FIGURE_SIZE: f32 = 15.0;
@@ -142,11 +145,7 @@ fn heads(report: &Report, columns: &Columns, top: f32, canvas: &mut dyn Canvas) 
     let rate = report.unit.rate();
     let rate = format!("{}{}", rate[..1].to_uppercase(), &rate[1..]);
     let one = report.unit.one();
-    let counted = if report.counted_at == Some(Source::Vfs) {
-        "as SQLite asked for"
-    } else {
-        "at the block device"
-    };
+    let (_, counted) = report.counting();
     let mut heads = vec![
         (columns.rate, rate, "more is better"),
         (columns.time, format!("Time of a {one}"), "logarithmic; left is better"),
@@ -187,8 +186,12 @@ fn rates(rows: &[Row], unit: Unit, column: Column, canvas: &mut dyn Canvas) {
 }
 
 fn bytes(rows: &[Row], column: Column, canvas: &mut dyn Canvas) {
-    let kb = |row: &Row| row.mode.median.bytes_per_transaction.map(|bytes| bytes / 1024.0);
-    let figure = |row: &Row| kb(row).map(|kb| format!("{kb:.1}"));
+    let kb = |row: &Row| row.mode.median.all_bytes_per_transaction().map(|bytes| bytes / 1024.0);
+    let figure = |row: &Row| {
+        let each = row.mode.median.bytes_per_transaction? / 1024.0;
+        let once = laid_out(row.mode).map_or(String::new(), |kb| format!(" +{kb:.1}"));
+        Some(format!("{each:.1}{once}"))
+    };
     let end = bar_end(rows.iter().filter_map(&figure), column);
     let most = rows.iter().filter_map(kb).fold(f64::MIN_POSITIVE, f64::max);
     let x_of = |kb: f64| column.left + (end - column.left) * (kb / most) as f32;
@@ -202,8 +205,18 @@ fn bytes(rows: &[Row], column: Column, canvas: &mut dyn Canvas) {
             fill(canvas, row.bar(x_of(from_kb), x_of(from_kb + kb)), color_of(class));
             from_kb += kb;
         }
+        if let Some(kb) = laid_out(row.mode) {
+            fill(canvas, row.bar(x_of(from_kb), x_of(from_kb + kb)), AHEAD);
+            from_kb += kb;
+        }
         row.figure(x_of(from_kb) + BESIDE, &figure, INK, Anchor::Start, canvas);
     }
+}
+
+/// KB that were written once, for each commit of the run. None where no figure would show them.
+fn laid_out(mode: &ModeReport) -> Option<f64> {
+    let each = laid_out::bytes(mode)? / 1024.0 / mode.median.transactions.max(1) as f64;
+    (each >= 0.05).then_some(each)
 }
 
 /// KB of each class; all as "other" where nobody split them, as where the kernel has no tracefs.
@@ -330,6 +343,11 @@ fn classes_legend(rows: &[Row], column: Column, top: f32, canvas: &mut dyn Canva
         let swatch = Rect { x: column.left, y: bottom + 4.0, width: MARK, height: MARK };
         canvas.fill(swatch, color_of(class));
         bottom = entry(name_of(class), column, bottom, canvas);
+    }
+    if rows.iter().any(|row| laid_out(row.mode).is_some()) {
+        let swatch = Rect { x: column.left, y: bottom + 4.0, width: MARK, height: MARK };
+        canvas.fill(swatch, AHEAD);
+        bottom = entry("+ space ahead, written once", column, bottom, canvas);
     }
     bottom
 }

@@ -193,6 +193,33 @@ fn the_text_has_80_columns_and_says_what_is_compared_and_how_to_go_back() {
 }
 
 #[test]
+fn a_table_may_be_named_and_the_text_says_which_one_it_is_and_why() {
+    let sandbox = Sandbox::new();
+    let path = folder(&sandbox).join("app.db");
+    make(&path, "wal", 1_000);
+    open(&path)
+        .execute_batch("CREATE TABLE ids(v); INSERT INTO ids SELECT id FROM messages")
+        .unwrap();
+    let tried = |table: Option<&str>| {
+        let mut command = sandbox.oneflush();
+        command.args(["try", "--seconds", "1"]).arg(&path);
+        command.args(table.map(|table| ["--table", table]).into_iter().flatten());
+        let output = command.output().unwrap();
+        (output.status.code(), stdout(&output).replace('\n', " "), stderr(&output))
+    };
+    let (code, text, said) = tried(Some("ids"));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(text.contains("rows of ids to its end"), "{text}");
+    assert!(text.contains("--table asked for it: 4 pages."), "{text}");
+    let (_, text, _) = tried(None);
+    assert!(text.contains("It is the largest of 2 tables: "), "{text}");
+    let (code, _, said) = tried(Some("orders"));
+    assert_eq!(code, Some(1));
+    assert!(said.contains("there are ids and messages"), "{said}");
+    sandbox.assert_nothing_left(&[]);
+}
+
+#[test]
 fn a_language_alone_measures_nothing() {
     let sandbox = Sandbox::new();
     let output = sandbox.oneflush().args(["try", "--language", "python"]).output().unwrap();

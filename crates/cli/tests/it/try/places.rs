@@ -60,6 +60,44 @@ while True:
     assert!(found["counting"]["others_bytes_per_s"].as_f64().unwrap() > 1e5, "{found}");
 }
 
+/// A neighbour whose bursts are in no idle gap: it writes while there is a WAL. SQLite's WAL then
+/// cost 464,475 bytes a commit, and the advice was `eager` for 0.07 of the bytes.
+#[test]
+fn bursts_that_no_idle_gap_sees_are_no_bytes_of_a_commit() {
+    let name = named!(bursts_that_no_idle_gap_sees_are_no_bytes_of_a_commit);
+    if skip_unless_root("a mount") || !in_own_mounts(name, AT_MOST) {
+        return;
+    }
+    if !oneflush_testing::has_programs(&["mkfs.xfs", "python3"]) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let place = Place::scratch(FsKind::Xfs, 512 << 20).unwrap();
+    let path = place.path().join("app.db");
+    make(&path, "wal", 2_000);
+    let script = "import glob, os, sys, time
+file = os.open(sys.argv[1] + '/other', os.O_RDWR | os.O_CREAT)
+noise = os.urandom(4 << 20)
+while True:
+    if glob.glob(sys.argv[1] + '/oneflush-*/copy.db-wal'):
+        os.pwrite(file, noise, 0)
+        os.fdatasync(file)
+    else:
+        time.sleep(0.002)
+";
+    let mut writer = Command::new("python3");
+    let _writer = Running::start(writer.args(["-c", script]).arg(place.path()));
+    wait_until("the other writer", || place.path().join("other").exists());
+    let mut command = sandbox.oneflush();
+    let output = command.args(["try", "--seconds", "3", "--json"]).arg(&path).output().unwrap();
+    let found = json(&output);
+    // Two pages of the table and two of the index: as with a quiet disk, or what SQLite wrote.
+    let stock = found["measured"][0]["bytes_per_commit"].as_f64().unwrap();
+    assert!(stock < 60_000.0, "{stock}: {}", found["counting"]);
+    assert_eq!(found["counting"]["bytes_counted"], "calls", "{found}");
+    assert_eq!(found["counting"]["others_in_bursts"], true, "{found}");
+}
+
 #[test]
 fn a_large_database_is_cloned_where_the_file_system_can() {
     let name = named!(a_large_database_is_cloned_where_the_file_system_can);

@@ -26,6 +26,7 @@ use plan::Plan;
 pub use play::PlayStream;
 use serde::{Deserialize, Serialize};
 
+use super::MB;
 use super::WorkloadError;
 use super::files::FileError;
 use line::Line;
@@ -113,7 +114,7 @@ impl FileTrace {
             "replay of {}: {operations} file operations of {threads} threads, {syncs} syncs, {:.1} \
                 MB written, {think}",
             name.to_string_lossy(),
-            written_bytes as f64 / 1e6
+            written_bytes as f64 / MB
         )
     }
 
