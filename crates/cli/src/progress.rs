@@ -9,23 +9,27 @@ use oneflush_measure::run::Progress;
 
 pub struct Terminal {
     bar: Option<ProgressBar>,
+    /// Before, nothing is known of what is left.
+    has_length: bool,
 }
 
 impl Terminal {
     pub fn new() -> Terminal {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::no_length();
-            // The template is constant; were it wrong, the default bar would do.
-            if let Ok(style) = ProgressStyle::with_template(
-                "{bar:30} {pos}/{len}  {msg}  {elapsed}, about {eta} left",
-            ) {
-                bar.set_style(style);
-            }
+            set_style(&bar, "{msg}  {elapsed}");
             bar.set_message("making a place to measure");
             bar.enable_steady_tick(Duration::from_millis(250));
             bar
         });
-        Terminal { bar }
+        Terminal { bar, has_length: false }
+    }
+}
+
+/// The templates are constant; were one wrong, the bar would go on as before.
+fn set_style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
     }
 }
 
@@ -34,6 +38,9 @@ impl Progress for Terminal {
         if let Some(bar) = &self.bar {
             bar.set_length(u64::from(count));
             bar.set_position(u64::from(number - 1));
+            if !std::mem::replace(&mut self.has_length, true) {
+                set_style(bar, "{bar:30} {pos}/{len}  {msg}  {elapsed}, about {eta} left");
+            }
             bar.set_message(format!("round {round}: {mode}"));
         }
     }

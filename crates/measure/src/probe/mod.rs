@@ -71,6 +71,9 @@ pub struct AtomicWrite {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
+    #[error("cannot work in {}: {reason}; name an existing, writable directory", dir.display())]
+    Directory { dir: PathBuf, reason: io::Error },
+
     #[error(transparent)]
     Place(#[from] PlaceError),
 
@@ -84,7 +87,11 @@ pub enum ProbeError {
 /// Works in a fresh subdirectory of `dir` and removes it again. Takes a few seconds. If it takes
 /// more than two, it says on stderr what it is doing.
 pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
-    let place = Place::directory(dir)?;
+    let place = Place::directory(dir).map_err(|error| match error {
+        // A probe has no option for it.
+        PlaceError::Directory { dir, reason } => ProbeError::Directory { dir, reason },
+        other => other.into(),
+    })?;
     let failed = |step| move |reason| ProbeError::Io { dir: dir.to_owned(), step, reason };
     let mount = MountInfo::of(place.path()).map_err(failed("reading the mounts"))?;
     let device = mount.disk().map(|disk| environment::device(&disk));
@@ -171,6 +178,7 @@ mod tests {
     fn missing_directory_is_named() {
         let dir = tempfile::tempdir().unwrap().path().join("missing");
         let message = probe(&dir).unwrap_err().to_string();
-        assert!(message.contains("missing"), "{message}");
+        assert!(message.contains("missing") && message.contains("writable"), "{message}");
+        assert!(!message.contains("--"), "a probe has no such option: {message}");
     }
 }
