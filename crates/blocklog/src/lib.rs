@@ -36,8 +36,8 @@
 //!
 //! **What the caller keeps.** Where the next record goes is plain data, a [`Head`]. Processes keep
 //! it in shared memory. Appends are for one caller at a time. Nothing in this crate has threads, or
-//! state outside of its values. Only [`DirectFile`] has files: the rest sees a [`Storage`]. The
-//! strategy `eager` puts [`delta`]s into its records, in [`group`]s.
+//! state outside of its values, but for [`messages`]. Only [`DirectFile`] has files: the rest sees
+//! a [`Storage`]. The strategy `eager` puts [`delta`]s into its records, in [`group`]s.
 //!
 //! | question | file |
 //! |---|---|
@@ -48,6 +48,8 @@
 //! | what a file has at a place | `reader.rs` |
 //! | recovery | `scan.rs` |
 //! | the log of a directory, and its recovery | `directory.rs`, `epochs.rs` |
+//! | which file systems keep what a sync promises | `ground.rs` |
+//! | where messages for people go | `messages.rs` |
 
 mod aligned;
 pub mod belonging;
@@ -58,6 +60,8 @@ mod direct;
 mod directory;
 mod epochs;
 mod error;
+#[doc(hidden)]
+pub mod ground;
 pub mod group;
 mod head;
 mod header;
@@ -65,6 +69,8 @@ mod header;
 pub mod kill_point;
 mod layout;
 mod log;
+#[doc(hidden)]
+pub mod messages;
 #[cfg(not(feature = "mutants"))]
 mod mutant;
 #[cfg(feature = "mutants")]

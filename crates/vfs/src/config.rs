@@ -27,7 +27,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::ground::Fault;
+use oneflush_blocklog::ground::Fault;
+use oneflush_blocklog::messages;
 
 /// How commits are made durable.
 ///
@@ -284,22 +285,11 @@ pub enum OptionError {
             folder that is there [OF-403]"
     )]
     Trace { path: String, reason: String },
-    #[error(
-        "environment variable ONEFLUSH_LOG: {path}: messages cannot be written there: {reason}; \
-            name another place, or off [OF-404]"
-    )]
-    Log { path: String, reason: String },
+    #[error("{0}")]
+    Log(#[from] messages::Refused),
 }
 
 impl OptionError {
-    pub(crate) fn of_variable(
-        name: &'static str,
-        value: &str,
-        allowed: &'static str,
-    ) -> OptionError {
-        OptionError::value(Source::Environment(name), value, allowed)
-    }
-
     fn value(source: Source, value: &str, allowed: &'static str) -> OptionError {
         OptionError::Value {
             source_name: source.to_string(),

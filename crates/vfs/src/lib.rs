@@ -40,7 +40,6 @@ mod journal_end;
 mod kept_file;
 mod kill_point;
 mod message_codes;
-mod messages;
 mod names;
 mod own_file;
 mod parameters;
@@ -69,7 +68,7 @@ pub use error::{Code, Error};
 pub use ffi::{RegisterError, process_died};
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
-pub use ground::{Fault, Ground, Verdict, verdicts};
+pub use ground::{Verdict, verdicts};
 pub use inspect::{
     AsideLog, InspectError, LogContents, Said, guarding_strategy, inspect, remove_leftovers,
     settle_aside,
@@ -77,7 +76,8 @@ pub use inspect::{
 #[cfg(feature = "kill-points")]
 pub use kill_point::KillPoint;
 pub use message_codes::without_codes;
-pub use messages::VARIABLE as LOG_VARIABLE;
+pub use oneflush_blocklog::ground::{Fault, Ground};
+pub use oneflush_blocklog::messages::VARIABLE as LOG_VARIABLE;
 pub use parameters::check_parameters;
 pub use path::shown as shown_name;
 pub use port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};

@@ -7,8 +7,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use libsqlite3_sys as sqlite;
-
-use crate::messages;
+use oneflush_blocklog::messages;
 
 // Where SQLite is the system's, libsqlite3-sys below 0.36 has no bindings for these.
 pub(super) const SQLITE_FCNTL_CKPT_DONE: c_int = 37;

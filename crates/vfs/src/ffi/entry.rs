@@ -4,12 +4,13 @@ use std::ffi::{c_char, c_int};
 use std::sync::Once;
 
 use libsqlite3_sys as sqlite;
+use oneflush_blocklog::messages;
 
 use super::api::{self, Api};
 use super::process::follow_process;
 use super::vfs::Shim;
 use crate::config::{self, OptionError, Options};
-use crate::{calls, messages, variables};
+use crate::{calls, variables};
 
 /// Why the VFS could not be registered.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +54,7 @@ fn register_with(api: Api, default: bool) -> Result<(), RegisterError> {
     let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let options = Options::from_environment(environment)?;
     let default = config::default_wanted(environment)? || default;
-    messages::begin()?;
+    messages::begin().map_err(OptionError::from)?;
     calls::begin()?;
     follow_process();
     match Shim::of(api, options).ok_or(RegisterError::NoVfs)?.register(default) {

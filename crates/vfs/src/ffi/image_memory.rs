@@ -22,11 +22,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::ptr::NonNull;
 
+use oneflush_blocklog::ground::mounts;
 use rustix::fs::OFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::param::page_size;
 
-use crate::ground::mounts;
 use crate::strategy::{IMAGE_MEMORY_BYTES, ImageMemory};
 
 const LEN_BYTES: usize = IMAGE_MEMORY_BYTES as usize;

@@ -322,7 +322,7 @@ const PAIRS: &[Pair] = &[
     (
         "errors.md",
         "more than 100 messages in a minute",
-        "vfs/src/messages.rs",
+        "blocklog/src/messages.rs",
         "LINES_MAX: u64 = 100;",
     ),
 ];

@@ -9,7 +9,8 @@
 //! 2026-11-25T22:28:48.123Z oneflush[3397]: /srv/app.db: …    FILE
 //! ```
 //!
-//! The VFS is a guest in its process. A message is written only where it can do no harm.
+//! Who says something is a guest in its process: the VFS, or the engine LS-MVBT in the place of
+//! `libsqlite3`. A message is written only where it can do no harm.
 //! Invariants:
 //!
 //! 1. No lock is taken and nothing waits. A full pipe, a stopped terminal or a slow syslog loses
@@ -30,16 +31,29 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::config::OptionError;
-use crate::stats::clock;
+use rustix::time::{ClockId, clock_gettime};
+
 use limit::{Limit, Verdict};
 use stderr::Stderr;
 
 /// `ONEFLUSH_LOG`: where messages go.
 pub const VARIABLE: &str = "ONEFLUSH_LOG";
 
-const ALLOWED: &str =
-    "off, stderr, syslog, or a file with a slash or a dot in its name, such as ./oneflush.log";
+/// Why messages cannot go where the variable says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error(
+        "environment variable ONEFLUSH_LOG: \"{word}\" is no place for messages; allowed: off, \
+            stderr, syslog, or a file with a slash or a dot in its name, such as \
+            ./oneflush.log [OF-824]"
+    )]
+    Word { word: String },
+    #[error(
+        "environment variable ONEFLUSH_LOG: {path}: messages cannot be written there: {reason}; \
+            name another place, or off [OF-404]"
+    )]
+    Place { path: String, reason: String },
+}
 
 /// The largest number of lines in a minute.
 const LINES_MAX: u64 = 100;
@@ -47,7 +61,7 @@ const LINES_MAX: u64 = 100;
 /// A longer line is cut. A pipe that can be written at all takes this much at once (`PIPE_BUF`).
 const LINE_BYTES_MAX: usize = 2000;
 
-/// The beginning of the messages of this crate in SQLite's error log.
+/// The beginning of the VFS's messages in SQLite's error log.
 const PREFIX: &str = "oneflush: ";
 
 static DESTINATION: OnceLock<Destination> = OnceLock::new();
@@ -63,17 +77,16 @@ enum Destination {
 
 /// Chooses the destination, before the first message. A value that cannot be honoured is an error.
 /// A later call does not change the destination.
-pub fn begin() -> Result<(), OptionError> {
+pub fn begin() -> Result<(), Refused> {
     let destination = Destination::named(std::env::var_os(VARIABLE))?;
     DESTINATION.get_or_init(|| destination);
     Ok(())
 }
 
 impl Destination {
-    fn named(word: Option<OsString>) -> Result<Destination, OptionError> {
+    fn named(word: Option<OsString>) -> Result<Destination, Refused> {
         let Some(word) = word.filter(|word| !word.is_empty()) else { return Ok(Destination::Off) };
-        let refused =
-            |reason| OptionError::Log { path: word.to_string_lossy().into_owned(), reason };
+        let refused = |reason| Refused::Place { path: word.to_string_lossy().into_owned(), reason };
         match word.to_str() {
             Some(word) if word.eq_ignore_ascii_case("off") => Ok(Destination::Off),
             Some(word) if word.eq_ignore_ascii_case("stderr") => {
@@ -85,7 +98,7 @@ impl Destination {
             }
             // A misspelt word would become a file somewhere that nobody looks at.
             Some(word) if !word.contains(['/', '.']) => {
-                Err(OptionError::of_variable(VARIABLE, word, ALLOWED))
+                Err(Refused::Word { word: word.to_owned() })
             }
             _ => {
                 let path =
@@ -115,7 +128,7 @@ pub fn say(message: &str) {
         return;
     };
     let message = one_line(message.strip_prefix(PREFIX).unwrap_or(message));
-    match LIMIT.ask(&message, clock::now_ns() / 1_000_000_000) {
+    match LIMIT.ask(&message, clock_gettime(ClockId::Monotonic).tv_sec as u64) {
         Verdict::Say => destination.write(&message),
         Verdict::SayAgain { left_out } => destination.write(&format!(
             "{message} (said {left_out} \
