@@ -15,7 +15,7 @@
 //! mount is found by its number (`STATX_MNT_ID`, Linux 5.8). What cannot be looked at is not
 //! refused. `sync=disabled` of ZFS does not show there. A sync that does nothing cannot be told
 //! from one that does, so the type of the file system decides. What is refused there, each who
-//! opens a database decides: `ground.rs` of the VFS.
+//! opens a database decides: `ground.rs` of the VFS, and the C functions of LS-MVBT.
 
 use std::fmt;
 use std::fs::File;

@@ -268,6 +268,18 @@ oneflush_mvbt_code oneflush_mvbt_open(const char *path,
                                       const oneflush_mvbt_options *options,
                                       oneflush_mvbt_db **db);
 
+// True if this process is a child of a fork, and its parent has opened the handle. Nothing else
+// can be done with it than to close it, which leaves alone what the parent has, and
+// oneflush_mvbt_open_anew().
+oneflush_mvbt_code oneflush_mvbt_is_inherited(const oneflush_mvbt_db *db, bool *inherited);
+
+// Opens the database of an inherited handle for this process, as oneflush_mvbt_open(). `path` is
+// that of the handle. It fails if another file is there now. Both handles are to be closed.
+oneflush_mvbt_code oneflush_mvbt_open_anew(const oneflush_mvbt_db *inherited,
+                                           const char *path,
+                                           const oneflush_mvbt_options *options,
+                                           oneflush_mvbt_db **db);
+
 // Gives the handle back, also if this fails. Null is right. ONEFLUSH_MVBT_BUSY: a transaction is
 // open, and goes on; the file is closed when it ends. After any failure the next opening recovers
 // as after a crash, and has all that was committed. The message is oneflush_mvbt_open_error()'s.
@@ -556,6 +568,20 @@ oneflush_mvbt_code oneflush_mvbt_make(const char *path,
                                       const oneflush_mvbt_options *options,
                                       uint32_t permissions,
                                       bool *made);
+
+// Looks where `ONEFLUSH_LOG` says that messages go: off, stderr, syslog, or a file. The first call
+// of a process counts. ONEFLUSH_MVBT_MISUSE: they cannot go there. The message is
+// oneflush_mvbt_open_error()'s.
+oneflush_mvbt_code oneflush_mvbt_say_where(void);
+
+// Writes a message there, in a line, unless it has said the same a short time ago. Null is right.
+// It never waits.
+void oneflush_mvbt_say(const char *text);
+
+// Looks at the file system of a database, which need not exist. ONEFLUSH_MVBT_IO: it may lose what
+// a flush has promised, or others than this kernel may change the file. The message, which
+// oneflush_mvbt_open_error() answers, has the reason. What is in memory alone is right.
+oneflush_mvbt_code oneflush_mvbt_check_ground(const char *path);
 
 // Begins a transaction that reads the database as it was at a version: with the newest transaction
 // up to it. ONEFLUSH_MVBT_SNAPSHOT_GONE: the version is not kept any more, or not committed yet.

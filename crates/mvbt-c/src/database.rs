@@ -140,6 +140,51 @@ pub unsafe extern "C" fn oneflush_mvbt_open(
     unsafe { begin(path, options, db, Opened::open) }
 }
 
+/// True if this process is a child of a fork, and its parent has opened the handle. Nothing else
+/// can be done with it than to close it, which leaves alone what the parent has, and
+/// oneflush_mvbt_open_anew().
+///
+/// # Safety
+/// `db` is null or a handle, and `inherited` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_is_inherited(
+    db: *const DatabaseHandle,
+    inherited: *mut bool,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe { call::with(db, Out::Needed(inherited), |db| Ok(db.opened.is_inherited())) }
+}
+
+/// Opens the database of an inherited handle for this process, as oneflush_mvbt_open(). `path` is
+/// that of the handle. It fails if another file is there now. Both handles are to be closed.
+///
+/// # Safety
+/// `inherited` is null or a handle. Otherwise as oneflush_mvbt_open().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_open_anew(
+    inherited: *const DatabaseHandle,
+    path: *const c_char,
+    options: *const Options,
+    db: *mut *mut DatabaseHandle,
+) -> Code {
+    let open = |place: &dyn Place, path: &Path, options| {
+        // SAFETY: by the contract of this function.
+        let inherited = unsafe { inherited.as_ref() };
+        let opened = Opened::open(place, path, options)?;
+        // Asked now: the new handle keeps the number of its file from being given again.
+        match inherited.is_some_and(|inherited| inherited.opened.is_at(place, path)) {
+            true => Ok(opened),
+            false => {
+                opened.close()?;
+                let what = "another file is there since the fork; open the database anew [OF-822]";
+                Err(mvbt::Error::Misuse { what })
+            }
+        }
+    };
+    // SAFETY: by the contract of this function.
+    unsafe { begin(path, options, db, open) }
+}
+
 unsafe fn begin(
     name: *const c_char,
     options: *const Options,

@@ -8,6 +8,7 @@
 //! | open, close, check | `database.rs` |
 //! | handles of a process that share a database | `opened.rs` |
 //! | a new database in the place of an empty file | `make.rs` |
+//! | where messages go, and which file systems are refused | `guest.rs` |
 //! | where databases are, if not in files | `place.rs` |
 //! | transactions and savepoints | `transaction.rs` |
 //! | trees, inserts and deletes, meta words | `trees.rs` |
@@ -23,6 +24,7 @@ mod code;
 mod compare;
 mod cursor;
 mod database;
+mod guest;
 mod history;
 mod make;
 mod opened;

@@ -588,6 +588,69 @@ static void killed_between_the_steps(const char *path)
     OK(oneflush_mvbt_close(db));
 }
 
+// A child of a fork opens the database itself, and leaves alone what its parent has open.
+static void forked(oneflush_mvbt_db *db, const char *path, uint32_t tree)
+{
+    oneflush_mvbt_txn *txn = begin(db), *other;
+    uint64_t before = cells_of(db, tree);
+    bool inherited = true;
+    int status;
+    pid_t child;
+    OK(oneflush_mvbt_insert_integer(txn, tree, 70001, NULL, 0, NULL));
+    OK(oneflush_mvbt_is_inherited(db, &inherited));
+    CHECK(!inherited);
+    child = fork();
+    if (child == 0) {
+        oneflush_mvbt_db *anew;
+        char moved[4096];
+        OK(oneflush_mvbt_is_inherited(db, &inherited));
+        CHECK(inherited);
+        CHECK(oneflush_mvbt_begin_read(db, &other) == ONEFLUSH_MVBT_MISUSE);
+        CHECK(strstr(oneflush_mvbt_db_error(db), "fork") != NULL);
+        CHECK(oneflush_mvbt_commit(txn, NULL) == ONEFLUSH_MVBT_MISUSE);
+        oneflush_mvbt_txn_close(txn);
+        snprintf(moved, sizeof moved, "%s-other", path);
+        CHECK(oneflush_mvbt_open_anew(db, moved, NULL, &anew) == ONEFLUSH_MVBT_IO);
+        OK(oneflush_mvbt_create(moved, NULL, &anew));
+        OK(oneflush_mvbt_close(anew));
+        CHECK(oneflush_mvbt_open_anew(db, moved, NULL, &anew) == ONEFLUSH_MVBT_MISUSE);
+        CHECK(strstr(oneflush_mvbt_open_error(), "another file") != NULL && anew == NULL);
+        OK(oneflush_mvbt_open_anew(db, path, NULL, &anew));
+        OK(oneflush_mvbt_close(db));
+        CHECK(cells_of(anew, tree) == before);
+        // The parent still writes.
+        CHECK(oneflush_mvbt_begin_write(anew, 0, &other) == ONEFLUSH_MVBT_BUSY);
+        OK(oneflush_mvbt_close(anew));
+        _exit(0);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    OK(oneflush_mvbt_commit(txn, NULL));
+    oneflush_mvbt_txn_close(txn);
+    CHECK(cells_of(db, tree) == before + 1);
+}
+
+static void guest(const char *folder)
+{
+    char log[4096], line[4096];
+    FILE *file;
+    snprintf(log, sizeof log, "%s/log", folder);
+    setenv("ONEFLUSH_LOG", "stdrr", 1);
+    CHECK(oneflush_mvbt_say_where() == ONEFLUSH_MVBT_MISUSE);
+    CHECK(strstr(oneflush_mvbt_open_error(), "stdrr") != NULL);
+    setenv("ONEFLUSH_LOG", log, 1);
+    OK(oneflush_mvbt_say_where());
+    oneflush_mvbt_say("one line");
+    oneflush_mvbt_say("one line");
+    oneflush_mvbt_say(NULL);
+    file = fopen(log, "r");
+    CHECK(file != NULL && fgets(line, sizeof line, file) != NULL);
+    CHECK(strstr(line, "]: one line\n") != NULL && fgets(line, sizeof line, file) == NULL);
+    fclose(file);
+    CHECK(oneflush_mvbt_check_ground(NULL) == ONEFLUSH_MVBT_MISUSE);
+    OK(oneflush_mvbt_check_ground("/dev/shm/a.mvbt"));
+}
+
 static void limits(oneflush_mvbt_db *db, uint32_t tree)
 {
     static uint8_t large[200000];
@@ -849,6 +912,10 @@ int main(int count, char **arguments)
     copies(db, tree, arguments[1]);
     OK(oneflush_mvbt_close(db));
     reopened(path, tree);
+    OK(oneflush_mvbt_open(path, NULL, &db));
+    forked(db, path, tree);
+    OK(oneflush_mvbt_close(db));
+    guest(arguments[1]);
     snprintf(path, sizeof path, "%s/killed.mvbt", arguments[1]);
     killed_between_the_steps(path);
     snprintf(path, sizeof path, "%s/history.mvbt", arguments[1]);

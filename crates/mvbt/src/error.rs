@@ -74,6 +74,17 @@ pub enum Error {
     Misuse { what: &'static str },
 }
 
+/// An error in a child of a fork. This user was opened by the process with this number, and the
+/// child is none of the users.
+pub(crate) fn check_process(opened_by: u32) -> Result<()> {
+    match std::process::id() == opened_by {
+        true => Ok(()),
+        false => Err(Error::Misuse {
+            what: "it was opened before a fork; the child must open it itself [OF-821]",
+        }),
+    }
+}
+
 impl Error {
     /// Somebody else is in the way. The same call may succeed later.
     pub fn is_busy(&self) -> bool {

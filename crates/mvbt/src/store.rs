@@ -11,6 +11,7 @@ use parking_lot::RwLock;
 
 use crate::anchor::Anchor;
 use crate::cache::Cache;
+use crate::error::check_process;
 use crate::layout::{self, BLOCK_BYTES};
 use crate::page::image::Image;
 use crate::page::overflow;
@@ -66,6 +67,8 @@ pub struct Store {
     cache: Cache,
     pub counters: Counters,
     poisoned: AtomicBool,
+    /// The process that opened the file.
+    pid: u32,
 }
 
 /// The last committed version, as whoever has the writer's lock finds it: no page changes.
@@ -108,6 +111,7 @@ impl Store {
             cache: Cache::new(cache_bytes / page_bytes),
             counters: Counters::default(),
             poisoned: AtomicBool::new(false),
+            pid: std::process::id(),
         }
     }
 
@@ -133,6 +137,7 @@ impl Store {
     }
 
     pub fn check_usable(&self) -> Result<()> {
+        check_process(self.pid)?;
         if self.poisoned.load(Relaxed) { Err(Error::Poisoned) } else { Ok(()) }
     }
 
@@ -208,6 +213,8 @@ impl Store {
 
     /// The bytes of a page, as they are in the file.
     pub fn read_raw(&self, no: PageNo) -> Result<Box<[u8]>> {
+        // In a child of a fork nobody keeps the page for a transaction of its parent.
+        check_process(self.pid)?;
         let at = self.place(no)?;
         let unit = self.storage.alignment_bytes().max(self.page_bytes) as u64;
         let from = at - at % self.alignment();

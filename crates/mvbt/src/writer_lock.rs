@@ -185,6 +185,10 @@ impl DerefMut for WriterGuard {
 
 impl Drop for WriterGuard {
     fn drop(&mut self) {
+        // In a child of a fork a thread that it does not have may hold the lock of the queue.
+        if self.shared.board.check_user().is_err() {
+            return;
+        }
         if self.has_turn {
             self.shared.board.unlock_writer();
         }

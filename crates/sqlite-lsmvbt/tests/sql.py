@@ -9,6 +9,7 @@ import time
 
 from sql_base import connect, fails, is_lsmvbt, one, rows, sound
 from sql_engines import attached, backups, chosen
+from sql_forks import forked_and_replaced, forked_idle, forked_in_transaction, forked_with_a_snapshot
 from sql_history import snapshots, stats_and_retain
 from sql_users import killed, many_threads, second_process, two_connections
 
@@ -455,7 +456,8 @@ BOTH = [ddl_and_indexes, long_rows, records_that_are_gone, triggers_and_foreign_
         serialized]
 
 # Cases that open their own databases.
-TOGETHER = [backups, attached, chosen, two_connections, stats_and_retain, snapshots, many_threads, second_process, killed]
+TOGETHER = [backups, attached, chosen, two_connections, stats_and_retain, snapshots, many_threads, second_process, killed,
+            forked_idle, forked_in_transaction, forked_with_a_snapshot, forked_and_replaced]
 
 
 def main():

@@ -29,7 +29,7 @@ SQLITE_PRIVATE int mvReadFileheader(Pager *pPager, int n, unsigned char *pDest){
 static int mvEngine(const char *z){
   if( sqlite3_stricmp(z, "lsmvbt")==0 ) return 1;
   if( sqlite3_stricmp(z, "sqlite")==0 ) return 0;
-  sqlite3_log(SQLITE_ERROR, "engine=%s: there are lsmvbt and sqlite", z);
+  mvSay(SQLITE_ERROR, "engine=%s: there are lsmvbt and sqlite", z);
   return -1;
 }
 

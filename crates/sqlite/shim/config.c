@@ -116,7 +116,7 @@ SQLITE_PRIVATE void mvPagerSnapshotUnlock(Pager *pPager){
 SQLITE_PRIVATE int mvPagerGet(Pager *pPager, Pgno pgno, DbPage **ppPage, int clrFlag){
   (void)pPager; (void)pgno; (void)clrFlag;
   *ppPage = 0;
-  sqlite3_log(SQLITE_ERROR, "lsmvbt: a database in this format has no pages of SQLite's");
+  mvSay(SQLITE_ERROR, "lsmvbt: a database in this format has no pages of SQLite's");
   return SQLITE_ERROR;
 }
 SQLITE_PRIVATE void mvPagerPagecount(Pager *pPager, int *pn){
@@ -219,7 +219,7 @@ SQLITE_PRIVATE int mvBtreeGetPageSize(Btree *pBtree){
 SQLITE_PRIVATE Pgno mvBtreeMaxPageCount(Btree *pBtree, Pgno mxPage){
   MvBtree *p = (MvBtree*)pBtree;
   uint64_t n = SQLITE_MAX_PAGE_COUNT;
-  if( p->engine==0 && mvStart(p)!=SQLITE_OK ) return SQLITE_MAX_PAGE_COUNT;
+  if( mvStart(p)!=SQLITE_OK ) return SQLITE_MAX_PAGE_COUNT;
   if( mxPage ){
     (void)oneflush_mvbt_set_pages_max(p->engine, mxPage, &n);
   }else{

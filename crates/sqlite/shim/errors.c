@@ -2,6 +2,20 @@
 ** Which code of SQLite an error of the engine has. Its message goes to the log of errors.
 */
 
+/* The longest message. SQLite's log cuts it at 210 bytes. */
+#define MV_SAID 1000
+
+/* Into SQLite's log of errors, and where ONEFLUSH_LOG says. */
+static void mvSay(int rc, const char *zFormat, ...){
+  char z[MV_SAID];
+  va_list ap;
+  va_start(ap, zFormat);
+  sqlite3_vsnprintf(sizeof(z), z, zFormat, ap);
+  va_end(ap);
+  sqlite3_log(rc, "%s", z);
+  oneflush_mvbt_say(z);
+}
+
 static int mvFailed(oneflush_mvbt_code code, const char *zMessage){
   int rc = SQLITE_INTERNAL;
   switch( code ){
@@ -22,7 +36,7 @@ static int mvFailed(oneflush_mvbt_code code, const char *zMessage){
     case ONEFLUSH_MVBT_READ_ONLY:     rc = SQLITE_READONLY; break;
     case ONEFLUSH_MVBT_INTERNAL:      rc = SQLITE_INTERNAL; break;
   }
-  sqlite3_log(rc, "lsmvbt: %s", zMessage);
+  mvSay(rc, "lsmvbt: %s", zMessage);
   return rc;
 }
 

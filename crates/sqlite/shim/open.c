@@ -57,6 +57,20 @@ static int mvOpenFailed(oneflush_mvbt_code code){
   return mvFailed(code, oneflush_mvbt_open_error());
 }
 
+/* Before anything is opened: messages have a place, and the file system keeps what a flush
+** promises, or the user takes what it does. */
+static int mvBeforeOpen(const char *zFilename, const char *zPath){
+  const char *zGround = sqlite3_uri_parameter(zFilename, "unsafe_ground");
+  oneflush_mvbt_code code = oneflush_mvbt_say_where();
+  if( zGround==0 ) zGround = getenv("ONEFLUSH_UNSAFE_GROUND");
+  if( code==ONEFLUSH_MVBT_OK && (zGround==0 || sqlite3_stricmp(zGround, "allow")!=0) ){
+    code = oneflush_mvbt_check_ground(zPath);
+  }
+  if( code==ONEFLUSH_MVBT_OK ) return SQLITE_OK;
+  (void)mvOpenFailed(code);
+  return SQLITE_CANTOPEN_BKPT;
+}
+
 /* A file of no bytes is none. */
 static int mvIsThere(sqlite3_vfs *pVfs, const char *zPath, int *pIsThere){
   return sqlite3OsAccess(pVfs, zPath, SQLITE_ACCESS_EXISTS, pIsThere);
@@ -86,9 +100,11 @@ static void mvReadSwitches(const char *zFilename, oneflush_mvbt_options *p){
   p->redistribution = sqlite3_uri_boolean(zFilename, "redistribution", p->redistribution);
 }
 
-/* Opens what is there. isFresh: this connection has made it. */
+/* Opens what is there. isFresh: this connection has made it. A handle that is there came with a
+** fork: then it is the caller's from now on. */
 static int mvOpenEngine(MvBtree *p, int isFresh){
   const char *zPath = p->pPager->base.zFilename;
+  oneflush_mvbt_db *engine = 0;
   oneflush_mvbt_options options;
   oneflush_mvbt_code code;
   int isWritable = 0;
@@ -101,15 +117,55 @@ static int mvOpenEngine(MvBtree *p, int isFresh){
   options.read_only = (p->vfsFlags & SQLITE_OPEN_READONLY)!=0 || !isWritable;
   p->isReadOnly = options.read_only;
   p->isFresh = isFresh;
-  code = oneflush_mvbt_open(zPath, &options, &p->engine);
+  if( p->engine ){
+    code = oneflush_mvbt_open_anew(p->engine, zPath, &options, &engine);
+  }else{
+    code = oneflush_mvbt_open(zPath, &options, &engine);
+  }
   if( code!=ONEFLUSH_MVBT_OK ){
     rc = mvOpenFailed(code);
     return rc==SQLITE_IOERR ? SQLITE_CANTOPEN_BKPT : rc;
   }
+  p->engine = engine;
   (void)oneflush_mvbt_page_bytes(p->engine, &p->nPage);
   if( !mvHasDefaultCache(p) ){
     (void)oneflush_mvbt_set_cache_bytes(p->engine, mvCacheBytes(p));
   }
+  return SQLITE_OK;
+}
+
+static int mvIsInherited(MvBtree *p){
+  bool isInherited = 0;
+  (void)oneflush_mvbt_is_inherited(p->engine, &isInherited);
+  return isInherited;
+}
+
+/* In a child of a fork, while no transaction is open: opens the database for this process. What the
+** parent has of it, its locks and its part of the memory that processes share, stays as it is. A
+** connection with a snapshot reads that version on, if the file still has it. */
+static int mvOpenAnew(MvBtree *p){
+  oneflush_mvbt_db *inherited = p->engine;
+  oneflush_mvbt_txn *pinned = 0;
+  oneflush_mvbt_code code;
+  uint64_t n = 0;
+  int rc = mvOpenEngine(p, p->isFresh);
+  if( rc!=SQLITE_OK ) return rc;
+  if( p->pinned ){
+    (void)oneflush_mvbt_txn_version(p->pinned, &n);
+    code = oneflush_mvbt_begin_read_at(p->engine, n, &pinned);
+    if( code!=ONEFLUSH_MVBT_OK ){
+      rc = mvDbRc(p, code);
+      (void)oneflush_mvbt_close(p->engine);
+      p->engine = inherited;
+      return rc;
+    }
+    mvUnpin(p);
+    p->pinned = pinned;
+  }
+  if( oneflush_mvbt_pages_max(inherited, &n)==ONEFLUSH_MVBT_OK ){
+    (void)oneflush_mvbt_set_pages_max(p->engine, n, 0);
+  }
+  (void)oneflush_mvbt_close(inherited);
   return SQLITE_OK;
 }
 
@@ -120,7 +176,9 @@ static int mvStart(MvBtree *p){
   int isFresh = 0;
   int isThere = 0;
   int rc;
-  if( p->engine ) return SQLITE_OK;
+  if( p->engine ){
+    return p->base.inTrans==TRANS_NONE && mvIsInherited(p) ? mvOpenAnew(p) : SQLITE_OK;
+  }
   rc = mvIsThere(p->pPager->pVfs, zPath, &isThere);
   if( rc==SQLITE_OK && !isThere ) rc = mvCreate(zPath, p->nPage, &isFresh);
   return rc==SQLITE_OK ? mvOpenEngine(p, isFresh) : rc;
@@ -170,6 +228,7 @@ static int mvBtreeOpen(sqlite3_vfs *pVfs, const char *zFilename, sqlite3 *db, Bt
     p->base.db = (sqlite3*)mvTag;
     p->db = db;
     p->pPager = mvNewPager(pVfs, zFilename, zPath);
+  if( rc==SQLITE_OK ) rc = mvBeforeOpen(zFilename, zPath);
     if( p->pPager ){
       p->pPager->p = p;
       p->pPager->file.p = p;

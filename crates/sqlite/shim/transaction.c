@@ -79,7 +79,7 @@ static int mvBeginWrite(MvBtree *p){
   int rc;
   if( p->isReadOnly ) return SQLITE_READONLY;
   if( p->pinned ){
-    sqlite3_log(SQLITE_READONLY,
+    mvSay(SQLITE_READONLY,
         "lsmvbt: the connection reads an older version; PRAGMA oneflush_snapshot=latest ends that");
     return SQLITE_READONLY;
   }

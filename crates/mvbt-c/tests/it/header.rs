@@ -8,7 +8,7 @@ fn the_header_is_made_of_the_sources() {
     let config = cbindgen::Config::from_root_or_default(folder);
     let mut builder = cbindgen::Builder::new().with_config(config);
     let files = ["code", "call", "compare", "database", "transaction", "trees", "cursor"];
-    for file in files.into_iter().chain(["make", "history", "stats", "backup"]) {
+    for file in files.into_iter().chain(["make", "guest", "history", "stats", "backup"]) {
         builder = builder.with_src(folder.join(format!("src/{file}.rs")));
     }
     let mut made = Vec::new();

@@ -31,6 +31,7 @@ use rustix::thread::futex;
 
 use super::board::{ORPHANED, REPLACED, SLOTS, WORDS};
 use super::{Commons, Then};
+use crate::error::check_process;
 use crate::kill_point::KillPoint;
 use crate::{Error, Result};
 
@@ -175,6 +176,12 @@ impl Mapped {
         unsafe { self.words.byte_add(WORDS_BYTES).cast().as_ref() }
     }
 
+    /// A child of a fork has the same memory and the same open files, and is no user: it changes
+    /// nothing there, also where it ends a transaction of its parent.
+    fn is_user(&self) -> bool {
+        self.check_user().is_ok()
+    }
+
     fn failed(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
         failed(&self.path, doing)
     }
@@ -294,14 +301,14 @@ impl Drop for Mapped {
     /// Deletes the memory if nobody else has it. A child of a fork has none to delete.
     fn drop(&mut self) {
         let may = !self.has_left.load(SeqCst)
-            && self.check_user().is_ok()
+            && self.is_user()
             && matches!(lock(&self.memory, libc::F_WRLCK, DOOR), Ok(true));
         let is_last = may && matches!(lock(&self.database, libc::F_WRLCK, USE), Ok(true));
         if is_last && is_at(&self.memory, &self.path) {
             let _ = std::fs::remove_file(&self.path);
         }
         // A child of a fork that has not called `exec` yet would keep the locks.
-        if self.check_user().is_ok() {
+        if self.is_user() {
             let _ = lock(&self.database, libc::F_UNLCK, WRITER);
             let _ = lock(&self.database, libc::F_UNLCK, USE);
             let _ = lock(&self.memory, libc::F_UNLCK, SLOTS_FROM + self.slot as i64);
@@ -318,24 +325,25 @@ impl Commons for Mapped {
     }
 
     fn store(&self, index: usize, value: u64) {
-        self.words()[index].store(value, SeqCst);
+        if self.is_user() {
+            self.words()[index].store(value, SeqCst);
+        }
     }
 
     fn add(&self, index: usize, more: u64) {
-        self.words()[index].fetch_add(more, SeqCst);
+        if self.is_user() {
+            self.words()[index].fetch_add(more, SeqCst);
+        }
     }
 
     fn raise(&self, index: usize, least: u64) {
-        self.words()[index].fetch_max(least, SeqCst);
+        if self.is_user() {
+            self.words()[index].fetch_max(least, SeqCst);
+        }
     }
 
     fn check_user(&self) -> Result<()> {
-        match std::process::id() == self.pid {
-            true => Ok(()),
-            false => Err(Error::Misuse {
-                what: "it was opened before a fork; the child must open it itself",
-            }),
-        }
+        check_process(self.pid)
     }
 
     fn slot(&self) -> usize {
@@ -377,6 +385,10 @@ impl Commons for Mapped {
     }
 
     fn unlock_writer(&self) {
+        // The lock is the parent's: both have one open file.
+        if !self.is_user() {
+            return;
+        }
         let unlocks = self.unlocks();
         // The lock of an open file can always be released.
         let _ = lock(&self.database, libc::F_UNLCK, WRITER);

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use oneflush_testing::{built, run, shared_data};
+use oneflush_testing::flawed::{Flawed, Flaws, why_not};
+use oneflush_testing::{built, in_own_mounts, named, run, shared_data, skip};
 
 /// A folder where the shared library has the name that programs load, and the static one beside it.
 /// `None`: the test skips.
@@ -162,6 +164,58 @@ fn connections_threads_and_processes() {
 #[test]
 fn a_process_that_is_killed_leaves_what_it_has_committed() {
     cases(&["killed"]);
+}
+
+#[test]
+fn a_child_of_a_fork_goes_on_with_what_was_idle_and_takes_nothing_from_its_parent() {
+    cases(&["forked_idle", "forked_in_transaction"]);
+}
+
+#[test]
+fn a_child_of_a_fork_reads_its_version_on_and_no_file_that_came_in_the_place_of_its_own() {
+    cases(&["forked_with_a_snapshot", "forked_and_replaced"]);
+}
+
+/// The strategies were refused where a program decides what a flush does, and LS-MVBT acknowledged
+/// commits there.
+#[test]
+fn what_may_keep_no_flush_is_refused_unless_it_is_allowed() {
+    let Some(library) = library(&["python3"]) else { return };
+    if let Some(why) = why_not() {
+        skip(why);
+        return;
+    }
+    let name = named!(what_may_keep_no_flush_is_refused_unless_it_is_allowed);
+    if !in_own_mounts(name, Duration::from_secs(120)) {
+        return;
+    }
+    let open = "import sqlite3, sys\n\
+        try:\n  db = sqlite3.connect(sys.argv[1], uri=True)\n\x20 \
+          print(db.execute('CREATE TABLE t(a)').fetchall())\n\
+        except sqlite3.Error as error: print(error)";
+    for (kind, is_refused) in [("elsewhere", true), ("oneflush", false)] {
+        let flawed = Flawed::mount(kind, Flaws::default()).unwrap();
+        let database = flawed.path().join("a.db").display().to_string();
+        let said = |uri: &str| {
+            let output = Command::new("python3")
+                .args(["-c", open, uri])
+                .env("LD_LIBRARY_PATH", library)
+                .env("ONEFLUSH_ENGINE", "lsmvbt")
+                .env("ONEFLUSH_LOG", "stderr")
+                .stderr(std::process::Stdio::piped())
+                .output()
+                .unwrap();
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            (text(&output.stdout), text(&output.stderr))
+        };
+        let (answer, message) = said(&format!("file:{database}"));
+        assert_eq!(answer != "[]\n", is_refused, "{answer}{message}");
+        for word in ["fuse.elsewhere", "a program decides", "unsafe_ground=allow", "[OF-823]"] {
+            assert_eq!(message.contains(word), is_refused, "{message}");
+        }
+        let (answer, message) = said(&format!("file:{database}-allowed?unsafe_ground=allow"));
+        assert_eq!((answer.as_str(), message.as_str()), ("[]\n", ""));
+    }
 }
 
 /// The SQL of two apps: one thread after the other, and both at once. In memory if that is there:
