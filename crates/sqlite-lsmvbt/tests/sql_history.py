@@ -17,7 +17,8 @@ def stats_and_retain(folder):
     answer = lambda pragma: json.loads(one(db, f"PRAGMA {pragma}"))
     db.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
     before = answer("oneflush_stats")
-    assert before["database"] == path and before["strategy"] == "lsmvbt"
+    assert before["database"] == path and before["strategy"] == before["engine"] == "lsmvbt"
+    assert one(db, "PRAGMA oneflush_strategy") == "lsmvbt"
     for n in range(10):
         db.execute("INSERT INTO t VALUES(?, ?)", (n, "x" * 1500))
     after = answer("oneflush_stats")

@@ -47,7 +47,8 @@ static int mvPragmaStats(MvBtree *p, char **az){
   code = oneflush_mvbt_stats(p->engine, &stats);
   if( code!=ONEFLUSH_MVBT_OK ) return mvRefuseAsEngine(az, p, code);
   pOut = sqlite3_str_new(p->db);
-  sqlite3_str_appendf(pOut, "{\"version\":\"%s\",\"database\":", oneflush_mvbt_version());
+  sqlite3_str_appendf(pOut, "{\"version\":\"%s\",\"engine\":\"lsmvbt\",\"database\":",
+                      oneflush_mvbt_version());
   mvJsonText(pOut, p->pPager->base.zFilename);
   sqlite3_str_appendf(pOut,
       ",\"strategy\":\"lsmvbt\",\"commits\":{\"count\":%llu,\"pages\":{\"sum\":%llu},"
@@ -77,7 +78,9 @@ static int mvPragma(MvBtree *p, char **az){
     { "oneflush_snapshot", mvPragmaSnapshot },
   };
   int i;
-  if( sqlite3StrICmp(az[1], "journal_mode")==0 ) return mvAnswer(az, sqlite3_mprintf("lsmvbt"));
+  if( sqlite3StrICmp(az[1], "journal_mode")==0 || sqlite3StrICmp(az[1], "oneflush_strategy")==0 ){
+    return mvAnswer(az, sqlite3_mprintf("lsmvbt"));
+  }
   if( sqlite3_strnicmp(az[1], "oneflush_", 9)!=0 ) return SQLITE_NOTFOUND;
   for(i=0; i<(int)ArraySize(aPragma); i++){
     if( sqlite3StrICmp(az[1], aPragma[i].zName)==0 ){
@@ -87,6 +90,6 @@ static int mvPragma(MvBtree *p, char **az){
     }
   }
   return mvRefuse(az, SQLITE_ERROR, sqlite3_mprintf(
-      "PRAGMA %s: not known; a database of lsmvbt has oneflush_stats, oneflush_history, "
-      "oneflush_retain and oneflush_snapshot", az[1]));
+      "PRAGMA %s: not known; a database of lsmvbt has oneflush_strategy, oneflush_stats, "
+      "oneflush_history, oneflush_retain and oneflush_snapshot", az[1]));
 }
