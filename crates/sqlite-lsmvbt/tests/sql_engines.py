@@ -102,6 +102,21 @@ def chosen(folder):
         db.execute("CREATE TABLE t(a)")
         db.close()
         assert is_lsmvbt(f"{folder}/empty")
+        # A loss of power while a database is made leaves an empty file. A program that asks for one
+        # that is there (mode=rw) was refused, where SQLite alone opens it.
+        open(f"{folder}/left", "w").close()
+        os.chmod(f"{folder}/left", 0o640)
+        db = sqlite3.connect(f"file:{folder}/left?mode=rw", uri=True)
+        assert one(db, "SELECT count(*) FROM sqlite_schema") == 0
+        db.execute("CREATE TABLE t(a)")
+        db.close()
+        assert is_lsmvbt(f"{folder}/left") and os.stat(f"{folder}/left").st_mode & 0o777 == 0o640
+        fails(sqlite3.OperationalError, "", lambda: sqlite3.connect(f"file:{folder}/none?mode=rw", uri=True))
+        open(f"{folder}/looked-at", "w").close()
+        db = sqlite3.connect(f"file:{folder}/looked-at?mode=ro", uri=True)
+        assert one(db, "SELECT count(*) FROM sqlite_schema") == 0
+        fails(sqlite3.OperationalError, "readonly", db.execute, "CREATE TABLE t(a)")
+        assert os.path.getsize(f"{folder}/looked-at") == 0
         connect(f"{folder}/by-uri", "sqlite").execute("CREATE TABLE t(a)")
         assert not is_lsmvbt(f"{folder}/by-uri")
         for memory in ":memory:", "":

@@ -51,6 +51,8 @@ static int mvChoose(sqlite3_vfs *pVfs, const char *z, sqlite3 *db, int flags, in
   }
   if( zEngine==0 ) zEngine = getenv("ONEFLUSH_ENGINE");
   if( zEngine==0 || zEngine[0]==0 ) return SQLITE_OK;
+  /* Nobody makes a database who only reads: an empty file is an empty database of the stock one. */
+  if( vfsFlags & SQLITE_OPEN_READONLY ) return SQLITE_OK;
   rc = mvIsThere(pVfs, z, &isThere);
   if( rc!=SQLITE_OK || isThere ) return rc;
   *pIsMv = mvEngine(zEngine);

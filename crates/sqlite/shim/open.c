@@ -193,7 +193,11 @@ static int mvOpenFile(MvBtree *p){
   int rc = mvIsThere(p->pPager->pVfs, zPath, &isThere);
   if( rc!=SQLITE_OK ) return rc;
   if( isThere ) return mvOpenEngine(p, 0);
-  if( (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ) return SQLITE_CANTOPEN_BKPT;
+  if( (p->vfsFlags & SQLITE_OPEN_CREATE)==0 ){
+    /* An empty one: whoever has begun to make the database has died. */
+    rc = sqlite3OsAccess(p->pPager->pVfs, zPath, SQLITE_ACCESS_READWRITE, &isThere);
+    if( rc!=SQLITE_OK || !isThere ) return SQLITE_CANTOPEN_BKPT;
+  }
   p->isFresh = 1;
   rc = sqlite3OsOpenMalloc(p->pPager->pVfs, zPath, &pFile, flags, &flags);
   if( rc==SQLITE_OK ) sqlite3OsCloseFree(pFile);
@@ -224,11 +228,11 @@ static int mvBtreeOpen(sqlite3_vfs *pVfs, const char *zFilename, sqlite3 *db, Bt
       rc = (vfsFlags & SQLITE_OPEN_NOFOLLOW) ? SQLITE_CANTOPEN_SYMLINK : SQLITE_OK;
     }
   }
+  if( rc==SQLITE_OK ) rc = mvBeforeOpen(zFilename, zPath);
   if( rc==SQLITE_OK ){
     p->base.db = (sqlite3*)mvTag;
     p->db = db;
     p->pPager = mvNewPager(pVfs, zFilename, zPath);
-  if( rc==SQLITE_OK ) rc = mvBeforeOpen(zFilename, zPath);
     if( p->pPager ){
       p->pPager->p = p;
       p->pPager->file.p = p;
