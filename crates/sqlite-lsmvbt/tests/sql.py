@@ -462,6 +462,7 @@ TOGETHER = [backups, attached, chosen, two_connections, stats_and_retain, snapsh
 
 def main():
     folder, wanted = sys.argv[1], sys.argv[2:]
+    os.environ["ONEFLUSH_LOG"] = os.path.join(folder, "log")
     answers = {}
     cases = [(f"{case.__name__} {engine}", case, engine) for case in BOTH for engine in ("lsmvbt", "sqlite")]
     cases += [(case.__name__, case, None) for case in TOGETHER]

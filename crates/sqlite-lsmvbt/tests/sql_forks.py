@@ -8,6 +8,12 @@ import sys
 from sql_base import connect, fails, one, rows, sound
 
 
+def said():
+    """What this process and its children have told people."""
+    with open(os.environ["ONEFLUSH_LOG"]) as log:
+        return log.read()
+
+
 def in_child(work):
     """Runs it in a child of a fork. It has to succeed."""
     child = os.fork()
@@ -70,7 +76,6 @@ def forked_in_transaction(folder):
     """The child of a process that writes had the writer's lock of its parent in its hands: a rollback
     there let others write beside the parent."""
     path = f"{folder}/db"
-    log = os.environ["ONEFLUSH_LOG"] = f"{folder}/log"
     db, reader = connect(path), connect(path)
     db.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
     db.executemany("INSERT INTO t VALUES(?, zeroblob(3000))", [(n,) for n in range(100)])
@@ -93,9 +98,7 @@ def forked_in_transaction(folder):
 
     db.execute("PRAGMA busy_timeout=0")
     in_child(refused)
-    with open(log) as said:
-        said = said.read()
-    assert "it was opened before a fork" in said and "[OF-821]" in said, said
+    assert "it was opened before a fork" in said() and "[OF-821]" in said(), said()
     in_child(db.close)
     assert another_process(path, "INSERT INTO t VALUES(1003, '')") == "database is locked"
     db.execute("COMMIT")
@@ -109,7 +112,6 @@ def forked_in_transaction(folder):
 
 def forked_with_a_snapshot(folder):
     path = f"{folder}/db"
-    log = os.environ["ONEFLUSH_LOG"] = f"{folder}/log"
     db, other = connect(path), connect(path)
     db.execute("PRAGMA oneflush_retain='100 versions'")
     db.execute("CREATE TABLE t(a)")
@@ -130,15 +132,13 @@ def forked_with_a_snapshot(folder):
     db.execute("INSERT INTO t VALUES(3)")
     db.execute("INSERT INTO t VALUES(4)")
     in_child(lambda: fails(sqlite3.Error, "", one, other, "SELECT count(*) FROM t"))
-    with open(log) as said:
-        assert f"version {version} cannot be read" in said.read()
+    assert f"version {version} cannot be read" in said(), said()
     assert one(other, "SELECT count(*) FROM t") == 1
 
 
 def forked_and_replaced(folder):
     """The name leads to another file than the connection of the parent has."""
     path = f"{folder}/db"
-    log = os.environ["ONEFLUSH_LOG"] = f"{folder}/log"
     db, copy = connect(path), connect(f"{folder}/other")
     for one_db in db, copy:
         one_db.execute("CREATE TABLE t(a)")
@@ -147,5 +147,4 @@ def forked_and_replaced(folder):
     os.rename(f"{path}-shm", f"{folder}/aside-shm")
     os.rename(f"{folder}/other", path)
     in_child(lambda: fails(sqlite3.Error, "", db.execute, "INSERT INTO t VALUES(1)"))
-    with open(log) as said:
-        assert "another file is there since the fork" in said.read()
+    assert "another file is there since the fork" in said(), said()
