@@ -4,8 +4,8 @@
 //! Originals and copies are opened in an order by seed. Then
 //!
 //! 1. each original is what it is without copies, and no log of it is set aside;
-//! 2. a copy is what its original is. One that was copied alone may be refused; with the others
-//!    beside it, and its own name, it is what its original is;
+//! 2. a copy is what its original is. One that was copied alone may be refused. Afterwards, with
+//!    the others beside it and under its own name, all are what the originals are;
 //! 3. no open of a copy changes a file of an original.
 
 use std::collections::BTreeMap;
@@ -59,7 +59,6 @@ pub fn check(
     rng.shuffle(&mut order);
     let told: Vec<_> = order.iter().map(|(_, file, _)| file.as_str()).collect();
     let told = told.join(", ");
-    let mut refused = None;
     for (at, file, is_copy) in &order {
         let before = of_originals(&machine, files);
         let looked = look(&machine, setting, file, true);
@@ -71,7 +70,7 @@ pub fn check(
                 ));
             }
             Ok(_) => {}
-            Err(_) if *is_copy && copies.len() == 1 => refused = Some((*at, file.clone())),
+            Err(_) if *is_copy && copies.len() == 1 => {}
             Err(error) => return Err(format!("{file}: {error} (opened: {told})")),
         }
         if *is_copy && of_originals(&machine, files) != before {
@@ -82,27 +81,22 @@ pub fn check(
     let is_aside = |name: &&String| name.contains("-maw-");
     let of_original = |name: &&String| files.iter().any(|file| name.starts_with(file.as_str()));
     let may_stay = copies.len() == 1;
-    match left.files.keys().filter(is_aside).find(|name| !may_stay || of_original(name)) {
-        Some(left) => Err(format!("{left} is still there (opened: {told})")),
-        None => refused.map_or(Ok(()), |(at, copy)| {
-            let complete = put_together(image, &left, files, at, &copy);
-            let machine = Mounted::new(&complete);
-            for (file, found) in files.iter().zip(found) {
-                match look(&machine, setting, file, true) {
-                    Ok(looked) if looked == *found => {}
-                    looked => {
-                        return Err(format!(
-                            "{file}: {looked:?} with all beside it, after a refusal of {copy}"
-                        ));
-                    }
-                }
-            }
-            Ok(())
-        }),
+    let set_aside = left.files.keys().filter(is_aside).find(|name| !may_stay || of_original(name));
+    if let Some(log) = set_aside {
+        return Err(format!("{log} is still there (opened: {told})"));
     }
+    let [(at, copy)] = copies.as_slice() else { return Ok(()) };
+    let machine = Mounted::new(&put_together(image, &left, files, *at, copy));
+    for (file, found) in files.iter().zip(found) {
+        match look(&machine, setting, file, true) {
+            Ok(looked) if looked == *found => {}
+            looked => return Err(format!("{file}: {looked:?} where {copy} was opened alone")),
+        }
+    }
+    Ok(())
 }
 
-/// A copy that was refused, in the place of its original, and the other databases.
+/// What was copied alone, in the place of its original, and the other databases.
 fn put_together(image: &Image, left: &Image, files: &[String], at: usize, copy: &str) -> Image {
     let original = files[at].as_str();
     let others = image.files.iter().filter(|(name, _)| !name.starts_with(original));

@@ -24,7 +24,7 @@ use crate::names::{board_path, image_path, log_path, maw_path, waldio_path};
 use crate::own_file::{lock_alone, open_to_lock};
 use crate::path::{beside, shown, with_suffix};
 use crate::strategy::{
-    EagerOpenLog, LinkError, LogFile, MawOpenLog, RecoverError, SlotFile, WITH_A_LOG,
+    AttachError, EagerOpenLog, LogFile, MawOpenLog, RecoverError, SlotFile, WITH_A_LOG,
     WaldioOpenLog, check, guard, path_of_log, strategy_of_log, why_kept,
 };
 
@@ -58,7 +58,7 @@ pub enum InspectError {
         Restore both together from a backup [OF-335]", shown(.log))]
     PageSize { log: PathBuf, in_log: u32, in_database: u32 },
     #[error("{}: {source}", shown(.database))]
-    LinkedLog { database: PathBuf, source: LinkError },
+    LinkedLog { database: PathBuf, source: AttachError },
     #[error("{}: {source}", shown(.log))]
     Log { log: PathBuf, source: LogError },
     #[error("{}: {source}. Restore the database and its files together from a \

@@ -37,11 +37,11 @@ pub use eager::recover::{
 pub use in_wal_mode::{SharedWal, Site, StrategyReport};
 pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
-pub use log_life::{KeptLog, why_kept};
+pub use log_life::{AttachError, KeptLog, why_kept};
 pub use maw::{
-    Coordinator, Follower, LinkError, Look, Maw, MawLog, MawReport, Named, Need,
-    OpenLog as MawOpenLog, Record as MawRecord, commit_together, find_linked,
-    is_behind as is_log_behind, materialise_together, name_other_side, own_group,
+    Coordinator, Follower, Look, Maw, MawLog, MawReport, Named, Need, OpenLog as MawOpenLog,
+    Record as MawRecord, commit_together, find_linked, is_behind as is_log_behind,
+    materialise_together, name_other_side, own_group,
 };
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};

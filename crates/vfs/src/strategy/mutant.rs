@@ -58,6 +58,10 @@ pub enum Mutant {
     /// With `maw`: a database of a transaction over several is not linked to the log that has the
     /// record.
     LinkForgotten,
+    /// With `maw`: a link is followed whatever the log calls the database.
+    NamesUnread,
+    /// With `maw`: a database that is not found needs no log.
+    LogNotKept,
     /// With `maw`: the temporary file is not emptied before its next use (rule 6).
     TemporaryNotEmptied,
     /// With `maw`: the absorbed journal can be seen by others, and outlives a crash (rule 1).

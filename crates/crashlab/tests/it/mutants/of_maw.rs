@@ -50,6 +50,19 @@ fn a_database_without_the_link_to_its_commits_is_caught() {
     is_caught(of(VfsMutant::LinkForgotten), Workload::Attach, &wrong);
 }
 
+/// A copy beside its original takes the original's log for its own.
+#[test]
+fn a_link_that_is_followed_whatever_the_names_say_is_caught() {
+    let wrong = ["its open changed an original"];
+    is_caught(of(VfsMutant::NamesUnread), Workload::Attach, &wrong);
+}
+
+/// A coordinator that was copied alone is opened, and what was linked to it comes later.
+#[test]
+fn a_log_that_is_not_kept_for_a_missing_database_is_caught() {
+    is_caught(of(VfsMutant::LogNotKept), Workload::Attach, &["was opened alone"]);
+}
+
 /// The next exchange puts old blocks back.
 #[test]
 fn a_temporary_file_that_is_not_emptied_is_noticed() {

@@ -5,7 +5,6 @@ use oneflush_blocklog::{Error as LogError, Uuid};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::strategy::log_files::code_of;
-use crate::strategy::maw::LinkError;
 
 /// Why a database cannot be opened with a strategy that has a log.
 #[derive(Debug, thiserror::Error)]
@@ -20,8 +19,23 @@ pub enum AttachError {
             right one back [OF-102]"
     )]
     OtherLog { wanted: Uuid, found: Uuid },
-    #[error("{0}")]
-    Link(#[from] LinkError),
+    #[error(
+        "its last commits are in the log of {0}, and that log is missing or another one. Put {0} \
+            and its log back, say where they are (oneflush recover --with), or recover all of \
+            them from one backup [OF-142]"
+    )]
+    LinkedLogMissing(String),
+    #[error(
+        "its last commits are in the log of {of}, and that log knows it as {name}: it was renamed, \
+            or is a copy. Give it that name again, or say that this is the log: oneflush recover \
+            --with {of} [OF-145]"
+    )]
+    LinkedLogOtherName { of: String, name: String },
+    #[error(
+        "its last commits are in the log of {0}, and that log does not have them any more, or not \
+            yet: one of both is an older copy. Recover both from one backup [OF-146]"
+    )]
+    LinkedLogOtherTime(String),
     #[error("the log is for pages of {log} bytes, the database has {database} [OF-103]")]
     PageSize { log: u32, database: u32 },
     #[error(
@@ -113,6 +127,9 @@ impl AttachError {
     pub fn code(&self) -> Code {
         match self {
             AttachError::LogMissing
+            | AttachError::LinkedLogMissing(_)
+            | AttachError::LinkedLogOtherName { .. }
+            | AttachError::LinkedLogOtherTime(_)
             | AttachError::OtherLog { .. }
             | AttachError::PageSize { .. }
             | AttachError::NoGuard(_)
@@ -128,7 +145,6 @@ impl AttachError {
             | AttachError::BlockSize { .. }
             | AttachError::Inherited => Code::CANTOPEN,
             AttachError::FoldNoDatabase | AttachError::NoDatabase => Code::NOTADB,
-            AttachError::Link(error) => error.code(),
             AttachError::Log(error) => code_of(error),
             AttachError::Recover { code, .. } => *code,
             AttachError::Below(code) => *code,

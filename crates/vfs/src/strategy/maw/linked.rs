@@ -33,8 +33,9 @@ use crate::config::Options;
 use crate::error::Code;
 use crate::names::{aside_path, database_of, maw_path};
 use crate::strategy::guard::{self, HEADER_BYTES};
-use crate::strategy::log_files::{LogFile, LogFiles, code_of};
+use crate::strategy::log_files::{LogFile, LogFiles};
 use crate::strategy::log_life::{AttachError, KeptLog, LogLife};
+use crate::strategy::mutant::{self, Mutant};
 
 /// The other side, as the user has named it.
 static NAMED: OnceLock<String> = OnceLock::new();
@@ -43,50 +44,6 @@ static NAMED: OnceLock<String> = OnceLock::new();
 /// change nothing.
 pub fn name_other_side(file: &str) {
     let _ = NAMED.set(database_of(file).to_owned());
-}
-
-/// Why the log that a link names cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LinkError {
-    #[error(
-        "its last commits are in the log of {0}, and that log is missing or another one. Put {0} \
-            and its log back, say where they are (oneflush recover --with), or recover all of \
-            them from one backup [OF-142]"
-    )]
-    Missing(String),
-    #[error(
-        "its last commits are in the log of {of}, and that log knows it as {name}: it was renamed, \
-            or is a copy. Give it that name again, or say that this is the log: oneflush recover \
-            --with {of} [OF-145]"
-    )]
-    OtherName { of: String, name: String },
-    #[error(
-        "its last commits are in the log of {0}, and that log does not have them any more, or not \
-            yet: one of both is an older copy. Recover both from one backup [OF-146]"
-    )]
-    OtherTime(String),
-    #[error("{0}")]
-    Log(#[from] LogError),
-    #[error("code {} [OF-117]", .0.0)]
-    Below(Code),
-}
-
-impl LinkError {
-    pub fn code(&self) -> Code {
-        match self {
-            LinkError::Missing(_) | LinkError::OtherName { .. } | LinkError::OtherTime(_) => {
-                Code::CANTOPEN
-            }
-            LinkError::Log(error) => code_of(error),
-            LinkError::Below(code) => *code,
-        }
-    }
-}
-
-impl From<Code> for LinkError {
-    fn from(code: Code) -> LinkError {
-        LinkError::Below(code)
-    }
 }
 
 /// The files of a place, to look at only.
@@ -133,22 +90,23 @@ pub struct Linked {
 }
 
 /// The log that a link names.
-pub fn find(link: &Link, of: &Follower<'_>, look: &dyn Look) -> Result<Linked, LinkError> {
+pub fn find(link: &Link, of: &Follower<'_>, look: &dyn Look) -> Result<Linked, AttachError> {
     let beside = beside(of.database, &link.database);
     let named = NAMED.get().map(|named| (named.clone(), By::User));
     let places = [(beside.clone(), By::Beside), (link.database.clone(), By::Record)];
-    let mut why = LinkError::Missing(link.database.clone());
+    let mut why = AttachError::LinkedLogMissing(link.database.clone());
     for (database, by) in named.into_iter().chain(places) {
         for path in [maw_path(&database), aside_path(&maw_path(&database), link.uuid)] {
             let Some(log) = open(look, &path, link.uuid)? else { continue };
             let told = Told::read(&log, of.uuid)?;
             let (Some(name), true) = (&told.name, told.reaches(link)) else {
-                why = LinkError::OtherTime(database.clone());
+                why = AttachError::LinkedLogOtherTime(database.clone());
                 continue;
             };
             let is_same_path = name == of.database;
             let fits = match by {
                 By::User => true,
+                _ if mutant::is(Mutant::NamesUnread) => true,
                 _ if is_same_path => true,
                 By::Beside => is_same_name(name, of.database),
                 By::Record => {
@@ -161,7 +119,7 @@ pub fn find(link: &Link, of: &Follower<'_>, look: &dyn Look) -> Result<Linked, L
                 let may_be_touched = is_same_path || by == By::Beside;
                 return Ok(Linked { database, path, log, may_be_touched });
             }
-            why = LinkError::OtherName { of: database.clone(), name: name.clone() };
+            why = AttachError::LinkedLogOtherName { of: database.clone(), name: name.clone() };
         }
     }
     Err(why)
@@ -321,11 +279,12 @@ impl Coordinator<'_> {
                 Ok(None) => Need::Settled(Some(place.clone())),
             });
         }
-        Ok(Need::Unknown)
+        let is_forgotten = mutant::is(Mutant::LogNotKept);
+        Ok(if is_forgotten { Need::Settled(None) } else { Need::Unknown })
     }
 }
 
-fn open(look: &dyn Look, path: &str, uuid: Uuid) -> Result<Option<Log<LogFile>>, LinkError> {
+fn open(look: &dyn Look, path: &str, uuid: Uuid) -> Result<Option<Log<LogFile>>, AttachError> {
     let Some(file) = look.open(path)? else { return Ok(None) };
     Ok(Log::open(file).ok().filter(|log| log.uuid() == uuid))
 }

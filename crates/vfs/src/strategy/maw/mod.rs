@@ -68,7 +68,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use self::linked::{
-    Coordinator, Follower, LinkError, Look, Named, Need, find as find_linked, name_other_side,
+    Coordinator, Follower, Look, Named, Need, find as find_linked, name_other_side,
 };
 pub use self::open_log::OpenLog;
 use self::provider::{Outcome, Providers};

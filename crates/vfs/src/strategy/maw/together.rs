@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use oneflush_blocklog::{Log, Uuid};
 
-use super::linked::{self, ByVfs, Coordinator, Follower, LinkError, Linked, Need, settled};
+use super::linked::{self, ByVfs, Coordinator, Follower, Linked, Need, settled};
 use super::open_log::{OpenLog, Place};
 use super::overlay::Batch;
 use super::provider::Outcome;
@@ -460,7 +460,7 @@ impl MawLog {
     }
 
     /// The log that a link names.
-    pub fn linked_log(&self, link: &Link, uuid: Uuid) -> Result<Linked, LinkError> {
+    pub fn linked_log(&self, link: &Link, uuid: Uuid) -> Result<Linked, AttachError> {
         let follower = Follower { database: self.path(), uuid };
         linked::find(link, &follower, &ByVfs(&*self.life().files))
     }
