@@ -24,34 +24,49 @@ use oneflush_vfs::{OptionError, StrategyKind};
 use crate::Failure;
 use crate::engine::Engine;
 use crate::library::{self, EXTENSION, LibraryError, SQLITE};
+use program::Without;
 
 const EXAMPLES: &str = "Examples:
   oneflush run -- sqlite3 app.db \"PRAGMA oneflush_stats\"
   oneflush run --strategy stock -- python3 app.py
+  oneflush run --require -- /srv/app/server
   ONEFLUSH_LOG=/var/log/app/oneflush.log oneflush run -- python3 app.py
-  oneflush run --engine lsmvbt -- python3 app.py
-                                      new databases are of LS-MVBT
+  oneflush run --engine lsmvbt -- python3 app.py   # new databases: LS-MVBT
+
+What stands behind the program's name is the program's. `--` before the name may
+be left out.
 
 The program must link libsqlite3.so dynamically, as the sqlite3 shell and
 Python's sqlite3 module do. For one that has SQLite built in, load the extension
 instead: SELECT load_extension('liboneflush.so'), or ONEFLUSH_DEFAULT=1 with the
-driver's own way.
+driver's own way. Oneflush is in one SQLite of a process, the first that opens a
+database. Others go on without it. The first file that one of them opens is said
+once. With --require the process ends there.
 
 --engine gives the program another libsqlite3.so.0, which opens databases of
-SQLite and of LS-MVBT. (The sqlite3 shell asks for the very SQLite that it was
-built with: see oneflush shell.) The engine is for new ones: a file that is there says
-itself what it is. A program that brings a libsqlite3.so.0 of its own (by
-DT_RPATH, or built in) is not changed by that. It is told so, and ends. One that
-is setuid is not told: the dynamic linker keeps everything from it.
+SQLite and of LS-MVBT. The engine is for new databases: a file that is there
+says itself what it is. (The sqlite3 shell asks for the very SQLite that it was
+built with: see oneflush shell.) A program that finds another libsqlite3.so.0 by
+DT_RPATH is told so, and ends. One with SQLite built in goes on with that, and
+is told so.
 
 oneflush run becomes the program: process number, signals and exit status are
-the program's own. Otherwise the exit code is 127 if there is no such program,
-126 if it cannot be executed, 1 if Oneflush cannot be loaded and 2 for a wrong
-command line. Oneflush's messages go to standard error, unless ONEFLUSH_LOG is
-off, syslog or a file.";
+the program's own. Oneflush's messages go to standard error, unless ONEFLUSH_LOG
+is off, syslog or a file.
+
+Exit codes: the program's own, or
+  1     Oneflush cannot be loaded
+  2     wrong command line
+  3     --require: a database would be opened without Oneflush
+  126   the program cannot be executed
+  127   there is no such program";
 
 const PRELOAD: &str = "liboneflush_preload.so";
+/// That a process ends which opens a database without Oneflush, for the library that is preloaded.
+const REQUIRE_VARIABLE: &str = "ONEFLUSH_RUN_REQUIRE";
 
+/// With `--require`.
+const REFUSED: u8 = 3;
 /// As `env` and shells have them.
 const CANNOT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -66,8 +81,12 @@ pub struct Options {
     /// Engine of new databases, without a strategy: lsmvbt, or sqlite. Existing ones of both open
     #[arg(long, value_name = "NAME")]
     engine: Option<Engine>,
+    /// Open no database without Oneflush: do not start a program that cannot have it, and end one
+    /// that opens a database by another SQLite (exit code 3)
+    #[arg(long)]
+    require: bool,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -101,6 +120,8 @@ pub(crate) enum RunError {
     #[error("{}: the dynamic linker splits this path; set TMPDIR to one without a colon or \
         semicolon [OF-515]", .0.display())]
     Split(PathBuf),
+    #[error("{name} is not started: --require was given, and it {without} [OF-535]")]
+    Required { name: String, without: Without },
 }
 
 impl From<RunError> for Failure {
@@ -109,6 +130,7 @@ impl From<RunError> for Failure {
             RunError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             RunError::Start { .. } => CANNOT_EXECUTE,
             RunError::EngineAndStrategy => 2,
+            RunError::Required { .. } => REFUSED,
             RunError::Library(_)
             | RunError::Unpreloadable(_)
             | RunError::Link { .. }
@@ -121,16 +143,25 @@ impl From<RunError> for Failure {
 
 /// Returns only if there is no program to become.
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if options.require
+        && let Some(without) = program::without(&options.command[0])
+    {
+        let name = options.command[0].to_string_lossy().into_owned();
+        return Err(RunError::Required { name, without }.into());
+    }
+    let require = options.require.then(|| (REQUIRE_VARIABLE, OsString::from("1")));
     if let Some(engine) = options.engine {
         let is_alone = options.strategy.is_none();
         return Ok(match is_alone {
-            true => becomes(&options.command, engine::variables(engine)?),
+            true => {
+                becomes(&options.command, engine::variables(engine)?.into_iter().chain(require))
+            }
             false => Err(RunError::EngineAndStrategy),
         }?);
     }
-    let variables =
+    let strategy =
         options.strategy.as_ref().map(|strategy| ("ONEFLUSH_STRATEGY", OsString::from(strategy)));
-    Ok(with_variables(&options.command, variables)?)
+    Ok(with_variables(&options.command, strategy.into_iter().chain(require))?)
 }
 
 /// Becomes `program` with Oneflush as its default VFS, and with these environment variables.
@@ -162,21 +193,26 @@ fn command(
 ) -> Result<Command, RunError> {
     let preload = preloadable(library::find(PRELOAD)?)?;
     let name = program[0].to_string_lossy();
-    if program::is_static(&program[0]) {
+    let without = program::without(&program[0]);
+    if let Some(without) = without {
         eprintln!(
-            "oneflush run: {name} is linked statically, so nothing can be preloaded and Oneflush \
-                is not in use; \
-             a program with SQLite built in needs the extension: see oneflush run --help [OF-506]"
+            "oneflush run: {name} {without}, so Oneflush cannot be loaded and is not in use; a \
+                program with SQLite built in needs the extension: see oneflush run --help [OF-506]"
         );
     }
+    let us = std::process::id().to_string();
     let mut command = Command::new(&program[0]);
-    command
-        .args(&program[1..])
-        .env("LD_PRELOAD", before(&preload, "LD_PRELOAD"))
-        .env("ONEFLUSH_RUN_PID", std::process::id().to_string());
+    command.args(&program[1..]).env("ONEFLUSH_RUN_PID", &us);
+    // Its dynamic linker would complain, and musl's would not start it.
+    if without != Some(Without::Foreign) {
+        command.env("LD_PRELOAD", before(&preload, "LD_PRELOAD"));
+    }
     // Of another `oneflush run` that this one is a child of.
-    for variable in ["ONEFLUSH_EXTENSION", engine::LIBRARY_VARIABLE] {
+    for variable in ["ONEFLUSH_EXTENSION", engine::LIBRARY_VARIABLE, REQUIRE_VARIABLE] {
         command.env_remove(variable);
+    }
+    if without.is_some() {
+        command.env("ONEFLUSH_RUN_TOLD", us);
     }
     command.envs(variables);
     // The program may close descriptor 2 and open another file in its place.

@@ -52,6 +52,7 @@ mod report_viewer;
 mod rotated;
 mod run;
 mod run_engine;
+mod run_others;
 mod shell;
 mod stats;
 mod top;

@@ -261,6 +261,20 @@ fn a_missing_program_is_127_one_that_cannot_be_executed_126_and_an_unknown_strat
     assert!(text(&output.stderr).contains("auto, stock"), "{}", text(&output.stderr));
 }
 
+/// It was refused, with a tip that was for options.
+#[test]
+fn without_the_dashes_all_that_stands_behind_the_program_is_the_programs() {
+    let Some(folder) = built(&["sqlite3"]) else { return };
+    let (_dir, path) = database();
+    let sql = "CREATE TABLE t(v); PRAGMA oneflush_strategy";
+    let output = run(&folder, &["--strategy", "stock", "sqlite3", "-batch", &path, sql]);
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("stock\n".into(), String::new()));
+    let output = run(&folder, &["echo", "--strategy", "--", "--help"]);
+    assert_eq!(text(&output.stdout), "--strategy -- --help\n");
+    let output = run(&folder, &["--strategi", "stock", "true"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
 #[test]
 fn a_refused_environment_variable_ends_the_program_before_it_opens_anything() {
     let Some(folder) = built(&["sqlite3"]) else { return };

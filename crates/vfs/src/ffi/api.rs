@@ -111,7 +111,12 @@ pub unsafe fn loaded(routines: *const sqlite::sqlite3_api_routines) -> Option<Ap
 impl Api {
     /// True if both are the same SQLite.
     pub fn is(&self, other: &Api) -> bool {
-        self.vfs_register as usize == other.vfs_register as usize
+        self.place() == other.place()
+    }
+
+    /// An address in this SQLite.
+    pub fn place(&self) -> usize {
+        self.vfs_register as usize
     }
 
     pub fn libversion_number(&self) -> c_int {

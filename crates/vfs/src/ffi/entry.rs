@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use libsqlite3_sys as sqlite;
 use oneflush_blocklog::messages;
@@ -58,10 +59,33 @@ fn register_with(api: Api, default: bool) -> Result<(), RegisterError> {
     calls::begin()?;
     follow_process();
     match Shim::of(api, options).ok_or(RegisterError::NoVfs)?.register(default) {
-        sqlite::SQLITE_OK => say_what_is_unknown(&api),
+        sqlite::SQLITE_OK => {
+            if default {
+                note_where_it_is(&api);
+            }
+            say_what_is_unknown(&api);
+        }
         code => return Err(RegisterError::Refused(code)),
     }
     Ok(())
+}
+
+/// A place in each SQLite whose default VFS is ours.
+static IN: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
+
+fn note_where_it_is(api: &Api) {
+    let function = api.place();
+    let _ = IN.iter().find(|place| {
+        let noted = place.compare_exchange(0, function, Relaxed, Relaxed);
+        noted.is_ok() || noted == Err(function)
+    });
+}
+
+/// True if our VFS is the default of a SQLite that lies there. The library behind `oneflush run`
+/// asks: the program may have loaded this one itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn oneflush_is_in(from: usize, to: usize) -> bool {
+    IN.iter().any(|place| (from..to).contains(&place.load(Relaxed)))
 }
 
 /// Warns of unknown variables once in a process: later registrations have the same environment.
