@@ -167,9 +167,9 @@ fn lines(output: &Output) -> Vec<String> {
     text(&output.stderr).lines().map(str::to_owned).collect()
 }
 
-/// ChromaDB's users import `sqlite3` and put `pysqlite3` in its place. The handle of one SQLite came
-/// into the hands of the other: SIGSEGV in each run, and with the second alone `[OF-512]` and exit
-/// code 1.
+/// ChromaDB's users import `sqlite3` and put `pysqlite3` in its place. The handle of one SQLite
+/// came into the hands of the other: SIGSEGV in each run, and with the second alone `[OF-512]` and
+/// exit code 1.
 #[test]
 fn of_two_sqlites_in_a_process_the_first_is_served_and_the_other_left_alone_with_one_line() {
     let Some(work) = Work::new() else { return };
