@@ -46,7 +46,9 @@ enum Trouble {
 
 /// True if this address is in the SQLite that we have loaded Oneflush into.
 pub fn is_served(address: usize) -> bool {
-    (SERVED[0].load(Ordering::Acquire)..SERVED[1].load(Ordering::Acquire)).contains(&address)
+    // The end is written last.
+    let end = SERVED[1].load(Ordering::Acquire);
+    (SERVED[0].load(Ordering::Acquire)..end).contains(&address)
 }
 
 pub fn is_any_served() -> bool {
