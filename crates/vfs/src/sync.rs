@@ -54,6 +54,18 @@ mod with {
         }
     }
 
+    /// Asks every `pause`, for `at_most`. False: it has not come.
+    pub fn ask_until(at_most: Duration, pause: Duration, has_come: impl Fn() -> bool) -> bool {
+        let until = Instant::now() + at_most;
+        while !has_come() {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(pause);
+        }
+        true
+    }
+
     #[inline]
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock()
@@ -124,6 +136,14 @@ mod with {
             shuttle::thread::yield_now();
         }
         Duration::ZERO
+    }
+
+    /// Never gives up: the checker ends a run that does not end.
+    pub fn ask_until(_: Duration, _: Duration, has_come: impl Fn() -> bool) -> bool {
+        while !has_come() {
+            shuttle::thread::yield_now();
+        }
+        true
     }
 
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -197,7 +217,7 @@ mod with {
     }
 }
 
-pub use with::{EventCount, lock, look_until, wait, wait_timeout};
+pub use with::{EventCount, ask_until, lock, look_until, wait, wait_timeout};
 
 /// A mutex around something of the whole process, which is held over a fork.
 ///

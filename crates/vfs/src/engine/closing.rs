@@ -23,15 +23,18 @@
 //! others, the last one waits for [`company`]. Who comes meanwhile finds the log, and this
 //! connection closes at once.
 
+#[cfg(all(test, feature = "shuttle"))]
+mod model;
+
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::company;
 use super::connection::{InWalMode, WalConnection};
 use super::store::Store;
 use crate::error::Code;
 use crate::port::{Below, LockLevel};
-use crate::sync::lock;
+use crate::sync::{ask_until, lock};
 
 /// How long a connection waits for its turn to close. A process that is stopped may have the turn,
 /// but it shares the database as well. So nobody could be the last.
@@ -71,18 +74,7 @@ pub enum Closing {
 
 /// Waits until `take` has the turn. False: somebody has kept it for too long.
 pub fn wait_for_turn_to_close(take: impl Fn() -> bool) -> bool {
-    came_within(TURN_PATIENCE, take)
-}
-
-fn came_within(patience: Duration, has_come: impl Fn() -> bool) -> bool {
-    let until = Instant::now() + patience;
-    while !has_come() {
-        if Instant::now() >= until {
-            return false;
-        }
-        std::thread::sleep(POLL);
-    }
-    true
+    ask_until(TURN_PATIENCE, POLL, take)
 }
 
 impl<S: Store> WalConnection<S> {
@@ -110,7 +102,7 @@ impl<S: Store> WalConnection<S> {
         let has_company = is_shared()
             || (!patience.is_zero()
                 && company::is_likely(path)
-                && came_within(patience, is_shared));
+                && ask_until(patience, POLL, is_shared));
         if has_company {
             company::seen(path);
             return Err(Code::BUSY);

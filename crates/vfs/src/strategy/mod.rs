@@ -44,7 +44,9 @@ pub use maw::{
     materialise_together, name_other_side, own_group,
 };
 #[cfg(all(test, not(feature = "shuttle")))]
-pub use plain::{Door, PlainStore};
+pub use plain::Door;
+#[cfg(test)]
+pub use plain::PlainStore;
 pub use plain::{Plain, is_marked};
 pub use space::Room;
 pub use stock::Stock;

@@ -37,22 +37,22 @@ use std::sync::LazyLock;
 
 use crate::error::Code;
 use crate::port::Below;
-use crate::sync::{Mutex, lock};
+use crate::sync::StaticMutex;
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The paths of the databases whose WAL is unsure though this process has no connection left.
-static LEFT: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+static LEFT: LazyLock<StaticMutex<HashSet<String>>> = LazyLock::new(StaticMutex::default);
 
 /// Notes that the WAL is still unsure while the last connection of this process is gone.
 pub fn leave(path: &str) {
-    lock(&LEFT).insert(path.to_owned());
+    LEFT.lock().insert(path.to_owned());
 }
 
 /// True if this process left the WAL unsure at its last close of the database. Forgets the note.
 pub fn take(path: &str) -> bool {
-    lock(&LEFT).remove(path)
+    LEFT.lock().remove(path)
 }
 
 /// Writes the header of the WAL and the header of its first frame again.
