@@ -89,7 +89,7 @@ const ROOM_MIB: usize = 4;
 /// the next commit found a full disk again. SQLite alone does the same.
 fn fills_the_disk(path: &Path, logged: &Logged) {
     let ballast = path.with_file_name("ballast");
-    fs::write(&ballast, vec![7; 2 * ROOM_MIB << 20]).unwrap();
+    fs::write(&ballast, vec![7; (2 * ROOM_MIB) << 20]).unwrap();
     let db = logged.create(path, "");
     commits::make(&db, 3);
     let acknowledged = fill(&db);
