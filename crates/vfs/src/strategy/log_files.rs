@@ -190,3 +190,23 @@ pub fn code_of(error: &LogError) -> Code {
         _ => Code::CORRUPT,
     }
 }
+
+/// A write or sync of a log, or of what it stands on, has failed, and the board says so to all
+/// processes. `why` is known where the system has said it.
+#[cold]
+pub fn say_failed(files: &dyn LogFiles, file: &str, code: Code, why: Option<String>) {
+    let why = why.unwrap_or_else(|| what_failed(code).to_owned());
+    files.warn(&format!(
+        "oneflush: {file}: {why}. Nothing more is acknowledged until all processes have closed the \
+            database [OF-230]"
+    ));
+}
+
+fn what_failed(code: Code) -> &'static str {
+    match code {
+        Code::FULL => "there is no room",
+        Code::IOERR_WRITE => "a write failed",
+        Code::IOERR_READ | Code::SHORT_READ => "a read failed",
+        _ => "a sync failed",
+    }
+}

@@ -332,6 +332,7 @@ fn after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed() {
         let Some((place, path)) = mount(subtype, Flaws::default()) else { continue };
         let db = create(&path, parameters).unwrap();
         commits::make(&db, 10);
+        let _ = take_said(&path);
         place.set_sync(Sync::Fails);
         let failed = commits::try_make(&db).unwrap_err();
         assert_eq!(
@@ -347,6 +348,7 @@ fn after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed() {
                     "{what}: acknowledged after a sync that has failed"
                 );
             }
+            assert_said_once(&what, &path, durable(parameters));
         }
         drop(db);
         let again = open(&path, parameters)
@@ -362,6 +364,43 @@ fn after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed() {
             "{what}"
         );
     }
+}
+
+/// The story: the program heard of a failed log only by an error of its commit. No line said which
+/// file had failed, and that nothing more would be acknowledged.
+fn assert_said_once(what: &str, path: &Path, suffix: &str) {
+    let said = take_said(path);
+    let file = format!("oneflush: {}{suffix}: ", path.display());
+    let of_file: Vec<&str> = said.lines().filter(|line| line.starts_with(&file)).collect();
+    let [line] = of_file[..] else { panic!("{what}: {said}") };
+    let why = &line[file.len()..];
+    assert!(
+        why.starts_with("the log could not") || why.starts_with("a sync failed"),
+        "{what}: {why}"
+    );
+}
+
+#[test]
+fn with_maw_a_log_that_fails_is_said_once_and_nothing_more_is_acknowledged() {
+    if !goes_on(named!(with_maw_a_log_that_fails_is_said_once_and_nothing_more_is_acknowledged)) {
+        return;
+    }
+    let Some((place, path)) = mount(BELIEVED, Flaws::default()) else { return };
+    let db = open_with(&path, "strategy=maw").unwrap();
+    db.execute_batch("PRAGMA journal_mode=delete; PRAGMA synchronous=full").unwrap();
+    commits::create(&db);
+    commits::make(&db, 3);
+    let _ = take_said(&path);
+    place.set_sync(Sync::Fails);
+    assert!(commits::try_make(&db).is_err());
+    place.set_sync(Sync::Kept);
+    for _ in 0..3 {
+        assert!(commits::try_make(&db).is_err(), "acknowledged after a sync that has failed");
+    }
+    assert_said_once("maw", &path, "-maw");
+    drop(db);
+    let found = commits::check(&open_with(&path, "strategy=maw").unwrap()).unwrap();
+    assert!((3..=4).contains(&found), "{found}");
 }
 
 /// As 9p without a cache: no file can be shared memory, so SQLite has a WAL index only in its own

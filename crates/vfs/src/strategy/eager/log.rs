@@ -110,6 +110,8 @@ pub struct OpenLog {
     pub versions: Pages,
     /// Records from this one on are unsure, as [`Board::unsure`] says.
     pub unsure: Option<Lsn>,
+    /// What the system has said of the failure that is about to end the log.
+    pub why_failed: Option<String>,
     pub counts: LogCounts,
     writer: GroupWriter,
     pub spare_frames: Frames,
@@ -131,6 +133,7 @@ impl OpenLog {
             generation: 0,
             versions: Pages::default(),
             unsure: None,
+            why_failed: None,
             counts: LogCounts::default(),
             writer: GroupWriter::new(None, 0),
             spare_frames: Frames::default(),
@@ -382,7 +385,7 @@ impl OpenLog {
                 Err(LogError::Full { .. }) => return Ok(false),
                 Err(error) => {
                     self.unsure = Some(Lsn(self.head.lsn.0 + 1));
-                    return Err(code_of(&error));
+                    return Err(self.failed(&error));
                 }
             }
         }
@@ -403,8 +406,13 @@ impl OpenLog {
             }
             // The disk is full: the image takes what the log cannot.
             Err(LogError::Io { source, .. }) if is_full(&source) => Ok(false),
-            Err(error) => Err(code_of(&error)),
+            Err(error) => Err(self.failed(&error)),
         }
+    }
+
+    fn failed(&mut self, error: &LogError) -> Code {
+        self.why_failed = Some(error.to_string());
+        code_of(error)
     }
 
     /// Syncs the image up to `target` and begins an epoch on it. For large transactions, and for a

@@ -241,9 +241,10 @@ impl EagerLog {
         );
         let result = match board.failure() {
             Some(code) => Err(code),
-            None => self
-                .act_alone(log, &board, image, act)
-                .inspect_err(|&code| board.fail(code, log.unsure)),
+            None => self.act_alone(log, &board, image, act).inspect_err(|&code| {
+                board.fail(code, log.unsure);
+                self.life.say_failed(code, log.why_failed.take());
+            }),
         };
         KillPoint::Shown.reached();
         board.set_busy(false);

@@ -24,7 +24,7 @@ use rustc_hash::FxHashSet;
 
 use self::patience::Patience;
 use super::guard::Mode;
-use super::log_files::{LogFile, LogFiles};
+use super::log_files::{LogFile, LogFiles, say_failed};
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;
 use crate::port::Below;
@@ -93,6 +93,11 @@ impl<L: KeptLog> LogLife<L> {
 
     pub fn log_path(&self) -> String {
         L::path(&self.path)
+    }
+
+    /// The log has failed ([`say_failed`]).
+    pub fn say_failed(&self, code: Code, why: Option<String>) {
+        say_failed(&*self.files, &self.log_path(), code, why);
     }
 
     fn is_image_there(&self) -> Result<bool, Code> {

@@ -101,6 +101,8 @@ pub struct OpenLog {
     records_in_epoch: u64,
     /// Records from this one on are unsure, as [`Board::unsure`] says.
     pub unsure: Option<Lsn>,
+    /// What the system has said of the failure that is about to end the log.
+    pub why_failed: Option<String>,
     pub counts: LogCounts,
     writer: GroupWriter,
 }
@@ -116,6 +118,7 @@ impl OpenLog {
             known: FxHashSet::default(),
             records_in_epoch: 0,
             unsure: None,
+            why_failed: None,
             counts: LogCounts::default(),
             writer: GroupWriter::new(None, 0),
         }
@@ -343,7 +346,7 @@ impl OpenLog {
                 Err(LogError::Full { .. }) => return Ok(Outcome::Declined),
                 Err(error) => {
                     self.unsure = Some(Lsn(self.head.lsn.0 + 1));
-                    return Err(code_of(&error));
+                    return Err(self.failed(&error));
                 }
             }
         }
@@ -365,8 +368,13 @@ impl OpenLog {
                 Ok(true)
             }
             Err(LogError::Io { source, .. }) if is_full(&source) => Ok(false),
-            Err(error) => Err(code_of(&error)),
+            Err(error) => Err(self.failed(&error)),
         }
+    }
+
+    fn failed(&mut self, error: &LogError) -> Code {
+        self.why_failed = Some(error.to_string());
+        code_of(error)
     }
 }
 

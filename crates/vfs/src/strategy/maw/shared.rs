@@ -164,6 +164,10 @@ impl MawLog {
         synced.map_err(|code| format!("the database file cannot be synced: code {}", code.0))
     }
 
+    pub fn say_failed(&self, code: Code, why: Option<String>) {
+        self.life.say_failed(code, why);
+    }
+
     /// The process ends. A log that no other process uses is retired, if no connection is in a
     /// transaction.
     pub fn retire_at_exit(&self) {
@@ -544,6 +548,7 @@ impl MawLog {
         }
         if let Err(NotAppended::Failed(code)) = appended {
             board.fail(code, log.unsure);
+            self.life.say_failed(code, log.why_failed.take());
         }
         // What was written behind the end is no part of the database. It only takes room.
         let _ = main.truncate(batch.size_bytes_before);

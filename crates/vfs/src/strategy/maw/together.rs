@@ -289,6 +289,8 @@ fn append(
         if let Some(code) = states[at].board.failure() {
             // Nobody knows whether the log has the record. All of them ask it when they are opened
             // again, so none may be closed cleanly before.
+            let open = states[at].open.as_mut();
+            parts[at].log.say_failed(code, open.and_then(|log| log.why_failed.take()));
             let sure = states.iter().filter(|state| state.board.failure().is_none());
             sure.for_each(|state| state.board.fail(code, None));
         }

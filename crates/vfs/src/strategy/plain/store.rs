@@ -90,6 +90,11 @@ impl PlainStore {
     /// Notes that a flush has failed.
     fn note_failure(&self) {
         *lock(&self.left) = true;
+        self.files.warn(&format!(
+            "oneflush: {}: a sync failed. This process acknowledges no commit until it has closed \
+                all connections to the database [OF-231]",
+            wal_path(&self.path)
+        ));
     }
 
     /// Writes an unsure WAL again up to `end_bytes`. The caller keeps all writers out.

@@ -135,6 +135,9 @@ impl WaldioStore {
     /// A write or sync of the log has failed: no process acknowledges anything any more.
     pub(super) fn fail(&self, code: Code) {
         let board = self.board();
+        if board.failure().is_none() {
+            self.life.say_failed(code, None);
+        }
         board.fail_behind(code, board.logged());
     }
 

@@ -44,7 +44,10 @@ impl MawLog {
                 board.set_busy(false);
                 taken
             });
-            ended.inspect_err(|&code| board.fail(code, log.unsure))
+            ended.inspect_err(|&code| {
+                board.fail(code, log.unsure);
+                self.life.say_failed(code, log.why_failed.take());
+            })
         })?;
         self.syncer.forget();
         state.detach();
