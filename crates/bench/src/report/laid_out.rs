@@ -16,7 +16,9 @@ pub fn bytes(mode: &ModeReport) -> Option<f64> {
 
 /// A sentence for each mode that laid something out.
 pub fn sentences(report: &Report) -> Vec<String> {
-    let all: Vec<&ModeReport> = report.modes.iter().collect();
+    // SQLite without our VFS counts nothing in a directory, and `stock` does.
+    let counted = |mode: &&ModeReport| mode.median.bytes_per_transaction.is_some();
+    let all: Vec<&ModeReport> = report.modes.iter().filter(counted).collect();
     let sentence = |mode: &&ModeReport| {
         let (laid_out, each) = (bytes(mode)?, mode.median.bytes_per_transaction?);
         let one = report.unit.singular();
@@ -79,6 +81,18 @@ mod tests {
             wal); in all less from transaction 1012 on";
         assert_eq!(of(500), [format!("{words}, by these figures.")]);
         assert_eq!(of(5000), [format!("{words}.")]);
+    }
+
+    #[test]
+    fn what_nobody_counted_is_no_comparison_where_there_is_another() {
+        let mut alone = written("wal:sqlite", 500, 0.0, 0.0);
+        alone.median.bytes_per_transaction = None;
+        let found = sentences(&report(vec![
+            alone,
+            written("wal", 500, 12.6, 0.0),
+            written("wal:eager", 500, 4.4, 8.1),
+        ]));
+        assert!(found[0].contains("(12.6 with wal); in all less from"), "{found:?}");
     }
 
     #[test]

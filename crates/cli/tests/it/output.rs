@@ -95,7 +95,8 @@ fn in_a_directory_each_strategy_has_what_it_wrote_in_every_form() {
         assert!(words.contains("by the strategies' own counters"), "{form}:\n{text}");
         assert!(words.contains("wal:eager: once "), "{form}:\n{text}");
         assert!(words.contains("in all less from transaction "), "{form}:\n{text}");
-        assert!(!words.contains(" 0.0 "), "of the file system's journal nobody knows:\n{text}");
+        let is_unknown = ["- -", "- | -"].iter().any(|cells| words.contains(cells));
+        assert!(is_unknown || form == "--format=brief", "the file system's own:\n{text}");
     }
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert!(picture.contains(&format!(">{}</text>", kb[0])), "{picture}");
