@@ -2,9 +2,9 @@
 //! (`PRAGMA oneflush_stats`).
 //!
 //! SQLite's calls are another matter. Of `eager`'s WAL image and of `maw`'s journal nothing reaches
-//! a file: their logs do. Frames of `waldio` are whole blocks. Where commits share a flush, SQLite's
-//! syncs are not what is synced. What the file system writes besides, its journal and metadata, is
-//! not known here, nor what the kernel merges.
+//! a file: their logs do. Frames of `waldio` are whole blocks. Where commits share a flush, what is
+//! synced is not what SQLite asked for. What the file system writes besides, its journal and
+//! metadata, is not known here. Nor is what the kernel merges.
 
 use std::collections::BTreeMap;
 
