@@ -70,7 +70,17 @@ pub fn per_commit(samples: &[Sample], limits: &Limits) -> Option<f64> {
         .filter(|sample| limits.allow(sample, least * ALIKE, 0.0))
         .map(|sample| sample.counted as f64 / sample.commits as f64)
         .collect();
-    if believed.len() * 2 < measured.len() { None } else { super::measure::median(believed) }
+    if believed.len() * 2 < measured.len() { None } else { median(believed) }
+}
+
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        len if len % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
 }
 
 #[cfg(test)]

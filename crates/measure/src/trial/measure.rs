@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::belief::{self, Limits, Sample};
+use super::belief::{self, Limits, Sample, median};
 use super::work::{self, Share, Work};
 use super::{TrialError, WRITERS};
 use crate::clock;
@@ -359,16 +359,6 @@ impl Measured {
             p99_ms: (commits >= 100).then(|| ms(self.latencies.at_quantile_ns(0.99))),
             longest_ms: ms(self.latencies.max_ns()),
         }
-    }
-}
-
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        len if len % 2 == 1 => Some(values[middle]),
-        _ => Some((values[middle - 1] + values[middle]) / 2.0),
     }
 }
 
