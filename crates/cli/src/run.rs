@@ -67,6 +67,9 @@ const REQUIRE_VARIABLE: &str = "ONEFLUSH_RUN_REQUIRE";
 
 /// With `--require`.
 const REFUSED: u8 = 3;
+
+/// What SQLite's shell was built from, for the one that is preloaded.
+pub(crate) const SHELL_SOURCE: &str = "ONEFLUSH_SHELL_SOURCE";
 /// As `env` and shells have them.
 const CANNOT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -208,7 +211,8 @@ fn command(
         command.env("LD_PRELOAD", before(&preload, "LD_PRELOAD"));
     }
     // Of another `oneflush run` that this one is a child of.
-    for variable in ["ONEFLUSH_EXTENSION", engine::LIBRARY_VARIABLE, REQUIRE_VARIABLE] {
+    for variable in ["ONEFLUSH_EXTENSION", engine::LIBRARY_VARIABLE, REQUIRE_VARIABLE, SHELL_SOURCE]
+    {
         command.env_remove(variable);
     }
     if without.is_some() {

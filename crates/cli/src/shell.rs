@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use clap::{Args, ValueEnum};
 use oneflush_measure::handover;
@@ -44,14 +44,16 @@ which leaves plain SQLite files. --strategy and ONEFLUSH_STRATEGY go before
 that.
 
 A database of LS-MVBT is opened by its own engine, without a strategy. --engine
-says what a new one is to be. That needs oneflush-sqlite3, or a sqlite3 that was
-built with the SQLite of liboneflush_sqlite3.so.
+says what a new one is to be. That needs liboneflush_sqlite3.so beside oneflush,
+which the sqlite3 of PATH gets in the place of its own, or oneflush-sqlite3.
 
 It takes the sqlite3 of PATH, 3.40 or newer, and becomes it: the exit code is
 sqlite3's. ~/.sqliterc is read before the database is open. Oneflush's messages
 go to standard error, unless ONEFLUSH_LOG is off, syslog or a file.";
 
 const SHELL: &str = "sqlite3";
+/// What the shell says of a library that it was not built with, before it ends.
+const MISMATCH: &str = "version mismatch";
 /// SQLite's shell with both engines, as `make sqlite-lsmvbt` leaves it.
 const OWN_SHELL: &str = "oneflush-sqlite3";
 const VERSION_MIN: (u32, u32) = (3, 40);
@@ -294,19 +296,34 @@ fn shell_of(engine: Engine) -> Result<(PathBuf, Command), ShellError> {
         return Ok((own, command));
     }
     let shell = shell()?;
-    let said = run::with_engine(shell.as_os_str(), engine)?
-        .env_remove("ONEFLUSH_RUN_PID")
-        .args([":memory:", "SELECT 1"])
-        .output()
-        .map_err(|source| ShellError::Start { shell: shell.clone(), source })?;
-    if String::from_utf8_lossy(&said.stderr).contains("version mismatch") {
+    let mut command = run::with_engine(shell.as_os_str(), engine)?;
+    let started = |source| ShellError::Start { shell: shell.clone(), source };
+    let mut said = tried(run::with_engine(shell.as_os_str(), engine)?).map_err(started)?;
+    if let Some(source) = source_of(&said) {
+        command.env(run::SHELL_SOURCE, &source);
+        let mut once_more = run::with_engine(shell.as_os_str(), engine)?;
+        once_more.env(run::SHELL_SOURCE, source);
+        said = tried(once_more).map_err(started)?;
+    }
+    if String::from_utf8_lossy(&said.stderr).contains(MISMATCH) {
         let version = Command::new(&shell).arg("-version").output().unwrap_or(said).stdout;
         let version = String::from_utf8_lossy(&version);
         let version = version.split(' ').next().unwrap_or_default().to_owned();
         return Err(ShellError::OtherSqlite { shell, version });
     }
-    let command = run::with_engine(shell.as_os_str(), engine)?;
     Ok((shell, command))
+}
+
+fn tried(mut command: Command) -> io::Result<Output> {
+    command.env_remove("ONEFLUSH_RUN_PID").args([":memory:", "SELECT 1"]).output()
+}
+
+/// What the shell was built from, if it takes the library for too old or too new. It says that of
+/// the library and then its own, a line each.
+fn source_of(said: &Output) -> Option<String> {
+    let said = String::from_utf8_lossy(&said.stderr);
+    let (_, sources) = said.split_once(MISMATCH)?;
+    sources.lines().nth(2).map(str::to_owned)
 }
 
 /// What the shell does before all else.

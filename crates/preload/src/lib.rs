@@ -17,6 +17,7 @@
 //! |---|---|
 //! | `ONEFLUSH_EXTENSION` | path of `liboneflush.so`; unset: none is loaded |
 //! | `ONEFLUSH_SQLITE` | path of the SQLite that the program must have; unset: any |
+//! | `ONEFLUSH_SHELL_SOURCE` | what the shell of SQLite was built from (`source.rs`) |
 //! | `ONEFLUSH_EXPECTED_VERSION` | the program's version; an extension of another one is refused |
 //! | `ONEFLUSH_RUN_PID` | the process that `oneflush run` became (`unused.rs`) |
 //! | `ONEFLUSH_RUN_REQUIRE` | set: a process that opens a database without Oneflush ends |
@@ -27,6 +28,7 @@ mod caller;
 mod objects;
 mod say;
 mod serve;
+mod source;
 mod sqlite;
 mod unused;
 mod watch;

@@ -9,7 +9,7 @@ const PREFIX: &str = "ONEFLUSH_";
 
 /// The variables that are no options: of this crate, of the program and its preload library, of the
 /// build's tests and clients.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 16] = [
     "ONEFLUSH_DEFAULT",
     "ONEFLUSH_LOG",
     "ONEFLUSH_TRACE",
@@ -20,6 +20,7 @@ const OTHERS: [&str; 15] = [
     "ONEFLUSH_RUN_REQUIRE",
     "ONEFLUSH_RUN_STDERR",
     "ONEFLUSH_RUN_TOLD",
+    "ONEFLUSH_SHELL_SOURCE",
     "ONEFLUSH_BUILT",
     "ONEFLUSH_EXTENSION_PATH",
     "ONEFLUSH_LIBRARY",

@@ -201,12 +201,11 @@ fn stock_library() -> Option<PathBuf> {
     found
 }
 
+/// The shell of a distribution takes only its own library, and so `oneflush shell` opened no
+/// database of LS-MVBT.
 #[test]
 fn the_shell_command_opens_databases_of_both_engines() {
     let Some(work) = Work::new(&["sqlite3"]) else { return };
-    if !work.folder.join("oneflush-sqlite3").exists() && Work::with_shell().is_none() {
-        return refuses_another_sqlite(&work);
-    }
     let shell =
         |arguments: &[&str]| work.oneflush(&[&["shell"], arguments].concat()).output().unwrap();
     assert_eq!(said(&shell(&["--engine", "lsmvbt", "a.db", SQL])), "lsmvbt\n");
@@ -221,8 +220,24 @@ fn the_shell_command_opens_databases_of_both_engines() {
     assert!(message.contains("no strategy") && message.contains("[OF-531]"), "{message}");
 }
 
-fn refuses_another_sqlite(work: &Work) {
-    let refused = work.oneflush(&["shell", "--engine", "lsmvbt", "a.db", SQL]).output().unwrap();
+/// A shell that finds its library wrong all the same.
+#[test]
+fn a_shell_that_takes_no_other_sqlite_is_refused_with_the_way_out() {
+    let Some(work) = Work::new(&["sh"]) else { return };
+    if work.folder.join("oneflush-sqlite3").exists() {
+        return;
+    }
+    let programs = work.dir.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    let script = "#!/bin/sh\ncase $1 in\n-version) echo '3.40.1 2022-12-28' ;;\n\
+        *) echo 'SQLite header and source version mismatch' >&2; exit 1 ;;\nesac\n";
+    fs::write(programs.join("sqlite3"), script).unwrap();
+    fs::set_permissions(programs.join("sqlite3"), fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = work
+        .oneflush(&["shell", "--engine", "lsmvbt", "a.db", SQL])
+        .env("PATH", &programs)
+        .output()
+        .unwrap();
     let message = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{message}");
     assert!(message.contains("oneflush-sqlite3") && message.contains("[OF-532]"), "{message}");
