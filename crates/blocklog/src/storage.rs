@@ -18,6 +18,14 @@ pub trait Storage: Send + Sync {
     fn size_bytes(&self) -> io::Result<u64>;
     /// Fills the buffer, or fails. `UnexpectedEof`: the file ends before.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Answers these buffers in their order, each filled from its offset as by
+    /// [`read_at`](Storage::read_at). A device may have them in flight together.
+    fn read_many(&self, reads: Vec<(AlignedBuffer, u64)>) -> io::Result<Vec<AlignedBuffer>> {
+        let read = |(mut buffer, offset): (AlignedBuffer, u64)| {
+            self.read_at(&mut buffer, offset).map(|()| buffer)
+        };
+        reads.into_iter().map(read).collect()
+    }
     /// Returns when the blocks survive a loss of power, with all that is needed to find them.
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()>;
     /// Until [`flush`](Storage::flush) returns, the blocks may be lost, in whole or in any part.

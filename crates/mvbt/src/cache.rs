@@ -66,6 +66,15 @@ impl Cache {
         entry.image.clone()
     }
 
+    pub fn has(&self, no: PageNo) -> bool {
+        self.shard(no).read().entries.get(&no).is_some_and(|entry| entry.image.is_some())
+    }
+
+    /// So many pages can be put into it together. More would push out one another.
+    pub fn room(&self) -> usize {
+        self.pages_a_shard.load(Relaxed) * SHARDS / 8
+    }
+
     /// A page that the writer has committed.
     pub fn put(&self, image: Arc<Image>) {
         let mut shard = self.shard(image.no).write();

@@ -2,10 +2,14 @@
 //! cursor says so, and has to seek again, or to be restored (`restore.rs`).
 
 use crate::near::{Beside, Near};
+use crate::page::image::View;
 use crate::payload::{self, Walk};
 use crate::restore::{Key, Restored};
-use crate::search::{self, PageRef, Probe, Source, Step, TreeRef};
+use crate::search::{self, AHEAD_MAX, PageRef, Probe, Source, Step, TreeRef};
 use crate::{Error, PageNo, Result};
+
+/// After so many leaves a cursor is taken for one that scans.
+const SCANS_FROM: usize = 2;
 
 /// A place in a tree: on a cell, or on none. Each call gets the source for which it was made.
 pub struct Cursor {
@@ -230,7 +234,9 @@ impl Cursor {
                 self.is_on_cell = true;
                 return Ok(());
             }
-            (view.cell(step.index).child, view.bound())
+            let child = view.cell(step.index).child;
+            self.read_ahead(source, &view, step.index, probe);
+            (child, view.bound())
         };
         self.count_leaf(source, child, if matches!(probe, Probe::Last) { -1 } else { 1 })?;
         search::descend_from(source, &self.tree, child, above, probe, &mut self.path)?;
@@ -241,6 +247,23 @@ impl Cursor {
         // A leaf is empty only as the root of an empty tree.
         self.is_on_cell = step.index < source.page(step.no)?.view()?.len();
         Ok(())
+    }
+
+    /// Who has gone over some leaves goes on, perhaps: the more, the more leaves are worth reading
+    /// at once.
+    fn read_ahead(&self, source: &dyn Source, view: &View<'_>, index: usize, probe: Probe<'_>) {
+        let most = usize::try_from(self.leaves.unsigned_abs()).unwrap_or(usize::MAX);
+        if most < SCANS_FROM {
+            return;
+        }
+        let child = |index| view.cell(index).child;
+        source.read_ahead(child(index), &|| {
+            let most = (2 * most).min(AHEAD_MAX);
+            match probe {
+                Probe::Last => (0..index).rev().take(most).map(child).collect(),
+                _ => (index + 1..view.len()).take(most).map(child).collect(),
+            }
+        });
     }
 
     /// A page that is reached by many ways would be passed as often: in a tree of height h whose

@@ -91,6 +91,10 @@ impl Source for Beside<'_> {
         self.source.pages()
     }
 
+    fn read_ahead(&self, next: PageNo, ahead: &dyn Fn() -> Vec<PageNo>) {
+        self.source.read_ahead(next, ahead);
+    }
+
     fn changes(&self, tree: TreeId) -> u64 {
         self.source.changes(tree)
     }

@@ -216,4 +216,8 @@ impl Source for ReadTransaction {
     fn pages(&self) -> Result<u64> {
         self.shared.store.pages()
     }
+
+    fn read_ahead(&self, next: PageNo, ahead: &dyn Fn() -> Vec<PageNo>) {
+        self.shared.store.read_ahead(next, ahead);
+    }
 }

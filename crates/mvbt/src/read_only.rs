@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use oneflush_blocklog::Storage;
+use oneflush_blocklog::{AlignedBuffer, Storage};
 
 /// Recovery's choice stays in memory. What a process that died has written is seen, and not
 /// flushed: a loss of power may still take it away.
@@ -29,6 +29,10 @@ impl Storage for ReadOnly {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.0.read_at(buffer, offset)
+    }
+
+    fn read_many(&self, reads: Vec<(AlignedBuffer, u64)>) -> io::Result<Vec<AlignedBuffer>> {
+        self.0.read_many(reads)
     }
 
     fn write_durable(&self, _: &[u8], _: u64) -> io::Result<()> {

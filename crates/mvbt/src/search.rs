@@ -71,6 +71,9 @@ pub trait Source {
     fn overflow(&self, no: PageNo) -> Result<(Vec<u8>, Option<PageNo>)>;
     /// How many pages the file has room for. No tree has more leaves.
     fn pages(&self) -> Result<u64>;
+    /// `next` is asked for next, and then `ahead`, perhaps. A source may read them together if it
+    /// has to read the first.
+    fn read_ahead(&self, _next: PageNo, _ahead: &dyn Fn() -> Vec<PageNo>) {}
     /// Rises with each change of this tree. A snapshot has none.
     fn changes(&self, _tree: TreeId) -> u64 {
         0
@@ -83,6 +86,9 @@ pub trait Source {
 
 /// No way down is longer. One to an old version passes each height that a root has had since.
 const STEPS_MAX: usize = 4096;
+
+/// So many pages are read ahead.
+pub const AHEAD_MAX: usize = 64;
 
 /// A page on the way down, and which cell was taken in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +187,7 @@ pub fn count(source: &dyn Source, tree: &TreeRef, pages: u64) -> Result<u64> {
     let (mut cells, mut left) = (0, pages);
     let mut open = vec![(tree.root, None)];
     while let Some((no, above)) = open.pop() {
+        source.read_ahead(no, &|| open.iter().rev().take(AHEAD_MAX).map(|(no, _)| *no).collect());
         let page = source.page(no)?;
         let view = page.view()?;
         let is_right = page.tree() == tree.id && view.shape.is_record == tree.is_record;

@@ -25,6 +25,9 @@ use crate::{Error, PageNo, Result};
 const GROWTH_BYTES_MIN: u64 = 64 * 1024;
 const GROWTH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
+/// To read a page that nobody has asked for costs less than one more read.
+const GAP_MAX: u64 = 4;
+
 /// One write has no more than this, and those that are in flight together have no more than that.
 const RUN_BYTES: usize = 1 << 20;
 const IN_FLIGHT_BYTES: usize = 4 << 20;
@@ -245,6 +248,49 @@ impl Store {
         let image = Arc::new(self.read_page(no)?);
         self.cache.put_read(Arc::clone(&image), changes);
         Ok(image)
+    }
+
+    /// Reads pages together, if the first is not in memory: `next`, and then what `ahead` answers.
+    /// Who asks for one that could not be read hears why.
+    pub fn read_ahead(&self, next: PageNo, ahead: &dyn Fn() -> Vec<PageNo>) {
+        if self.page_bytes < self.storage.alignment_bytes() || self.cache.has(next) {
+            return;
+        }
+        let others = ahead().into_iter().filter(|&no| !self.cache.has(no));
+        let mut pages: Vec<PageNo> = std::iter::once(next).chain(others).collect();
+        pages.truncate(self.cache.room());
+        if pages.len() > 1 && check_process(self.pid).is_ok() {
+            pages.sort_unstable();
+            pages.dedup();
+            self.read_together(&pages);
+        }
+    }
+
+    /// Reads pages that are in the order of the file. Those that stand close together are one read,
+    /// with what is between them.
+    fn read_together(&self, pages: &[PageNo]) {
+        let changes: Vec<u64> = pages.iter().map(|&no| self.cache.changes(no)).collect();
+        // As in `read_page`.
+        let voids = self.voids.read().clone();
+        let is_close = |one: &PageNo, other: &PageNo| other.0 - one.0 <= GAP_MAX;
+        let runs: Vec<&[PageNo]> = pages.chunk_by(is_close).collect();
+        let count = |run: &[PageNo]| (run[run.len() - 1].0 - run[0].0 + 1) as usize;
+        let read = |run: &&[PageNo]| {
+            Some((AlignedBuffer::zeroed(count(run) * self.page_bytes), self.place(run[0]).ok()?))
+        };
+        let Some(reads) = runs.iter().map(read).collect() else { return };
+        let Ok(buffers) = self.storage.read_many(reads) else { return };
+        let mut changes = changes.into_iter();
+        for (run, buffer) in runs.into_iter().zip(buffers) {
+            self.counters.reads.fetch_add(count(run) as u64, Relaxed);
+            for (&no, changes) in run.iter().zip(&mut changes) {
+                let from = (no.0 - run[0].0) as usize * self.page_bytes;
+                let bytes = &buffer[from..from + self.page_bytes];
+                if let Ok(image) = Image::read(bytes.into(), no, self.uuid, &voids) {
+                    self.cache.put_read(Arc::new(image), changes);
+                }
+            }
+        }
     }
 
     /// Pages that were read along with the anchors, while nobody writes. What is void is known.

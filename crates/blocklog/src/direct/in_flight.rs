@@ -1,19 +1,19 @@
-//! Several direct writes in flight together, by io_uring (Linux 5.6).
+//! Several direct writes, or reads, in flight together, by io_uring (Linux 5.6).
 //!
 //! A direct write returns when the device has it, so several of them take as many times as long as
-//! one. The ring is made with the first use. Where the kernel has none, or a sandbox forbids it,
-//! the caller writes one after the other.
+//! one. So do reads. The ring is made with the first use. Where the kernel has none, or a sandbox
+//! forbids it, the caller writes or reads one after the other.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, opcode, squeue, types};
 use rustix::io::Errno;
 
 use crate::AlignedBuffer;
 
-/// So many writes are in flight at once.
+/// So many writes or reads are in flight at once.
 const ENTRIES: u32 = 64;
 
 #[derive(Default)]
@@ -36,6 +36,56 @@ impl std::fmt::Debug for InFlight {
 }
 
 impl InFlight {
+    fn ring(&mut self) -> Option<&mut IoUring> {
+        if matches!(self, InFlight::Unused) {
+            *self = IoUring::new(ENTRIES)
+                .map_or(InFlight::Without, |ring| InFlight::Ring(Box::new(ring)));
+        }
+        match self {
+            InFlight::Ring(ring) => Some(ring),
+            InFlight::Unused | InFlight::Without => None,
+        }
+    }
+
+    /// Answers all of these in their order, and of each whether it was read. Else it is to be read
+    /// in another way.
+    pub fn read(
+        &mut self,
+        file: &File,
+        reads: Vec<(AlignedBuffer, u64)>,
+    ) -> io::Result<Vec<(AlignedBuffer, u64, bool)>> {
+        let mut done = Vec::with_capacity(reads.len());
+        let mut next = reads;
+        while !next.is_empty() {
+            let mut rest = next;
+            next = rest.split_off(rest.len().min(ENTRIES as usize));
+            let ring = if rest.len() > 1 { self.ring() } else { None };
+            let read = ring.map(|ring| {
+                let entries = rest.iter_mut().map(|(buffer, offset)| {
+                    let (to, length) = (buffer.as_mut_ptr(), buffer.len() as u32);
+                    opcode::Read::new(types::Fd(file.as_raw_fd()), to, length)
+                        .offset(*offset)
+                        .build()
+                });
+                together(ring, entries)
+            });
+            let results = match read.transpose() {
+                Ok(results) => results.unwrap_or_else(|| vec![0; rest.len()]),
+                Err(error) => {
+                    // Some may still be in flight, and write to this memory. It is given up.
+                    std::mem::forget(rest);
+                    *self = InFlight::Without;
+                    return Err(error);
+                }
+            };
+            done.extend(rest.into_iter().zip(results).map(|((buffer, offset), result)| {
+                let is_read = result >= 0 && result as usize == buffer.len();
+                (buffer, offset, is_read)
+            }));
+        }
+        Ok(done)
+    }
+
     /// Answers those that are to be written in another way: all of them without a ring, and what
     /// was written in part or refused. After an error of the device nothing is in flight any more.
     pub fn write(
@@ -46,17 +96,19 @@ impl InFlight {
         if writes.len() < 2 {
             return Ok(writes);
         }
-        if matches!(self, InFlight::Unused) {
-            *self = IoUring::new(ENTRIES)
-                .map_or(InFlight::Without, |ring| InFlight::Ring(Box::new(ring)));
-        }
-        let InFlight::Ring(ring) = self else { return Ok(writes) };
+        let Some(ring) = self.ring() else { return Ok(writes) };
         let mut left = Vec::new();
         let mut next = writes;
         while !next.is_empty() {
             let mut rest = next;
             let later = rest.split_off(rest.len().min(ENTRIES as usize));
-            match together(ring, file, &rest) {
+            let entries = rest.iter().map(|(blocks, offset)| {
+                let (from, length) = (blocks.as_ptr(), blocks.len() as u32);
+                opcode::Write::new(types::Fd(file.as_raw_fd()), from, length)
+                    .offset(*offset)
+                    .build()
+            });
+            match together(ring, entries) {
                 Ok(results) => {
                     for (write, result) in rest.into_iter().zip(results) {
                         if !is_written(&write, result)? {
@@ -89,26 +141,21 @@ fn is_written((blocks, _): &(AlignedBuffer, u64), result: i32) -> io::Result<boo
     }
 }
 
-/// Answers what each has come to: bytes written, or an error below 0. An error of the ring: some
-/// may still be in flight.
+/// Answers what each has come to: bytes, or an error below 0. An error of the ring: some may still
+/// be in flight.
 fn together(
     ring: &mut IoUring,
-    file: &File,
-    writes: &[(AlignedBuffer, u64)],
+    entries: impl ExactSizeIterator<Item = squeue::Entry>,
 ) -> io::Result<Vec<i32>> {
-    for (index, (blocks, offset)) in writes.iter().enumerate() {
-        let length = u32::try_from(blocks.len()).map_err(io::Error::other)?;
-        let write = opcode::Write::new(types::Fd(file.as_raw_fd()), blocks.as_ptr(), length)
-            .offset(*offset)
-            .build()
-            .user_data(index as u64);
-        // SAFETY: file and memory live until the write has ended: the loop below waits for all, and
+    let mut results = vec![0; entries.len()];
+    for (index, entry) in entries.enumerate() {
+        // SAFETY: file and memory live until the call has ended: the loop below waits for all, and
         // after an error the caller gives the memory up.
-        unsafe { ring.submission().push(&write) }.map_err(io::Error::other)?;
+        unsafe { ring.submission().push(&entry.user_data(index as u64)) }
+            .map_err(io::Error::other)?;
     }
-    let mut results = vec![0; writes.len()];
     let mut ended = 0;
-    while ended < writes.len() {
+    while ended < results.len() {
         match ring.submit_and_wait(1) {
             Ok(_) => {}
             Err(error) if is_passing(&error) => {}
@@ -156,6 +203,13 @@ mod tests {
             file.read_exact_at(&mut found, u64::from(n) * 4096).unwrap();
             assert_eq!(found, [n; 4096]);
         }
+        let places = (0..150).rev().map(|n| (blocks(255), n * 4096));
+        let read =
+            in_flight.read(&file, places.chain([(blocks(0), 150 * 4096)]).collect()).unwrap();
+        for (n, (found, offset, is_read)) in (0..150).rev().zip(&read) {
+            assert!(*is_read && *offset == u64::from(n) * 4096 && **found == [n; 4096]);
+        }
+        assert!(!read[150].2, "there is nothing behind the end");
         let read_only = File::open("/proc/self/exe").unwrap();
         let writes = vec![(blocks(1), 0), (blocks(2), 4096)];
         let error = in_flight.write(&read_only, writes).unwrap_err();

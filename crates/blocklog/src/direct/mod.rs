@@ -73,6 +73,8 @@ pub struct DirectFile {
     in_flight: Mutex<in_flight::InFlight>,
     written_bytes: AtomicU64,
     zeros_bytes: AtomicU64,
+    #[cfg(feature = "uring")]
+    reading: Mutex<in_flight::InFlight>,
     /// The process that opened the file. A child of a fork shares the descriptor, and knows nothing
     /// of what its parent appends.
     pid: u32,
@@ -293,6 +295,25 @@ impl Storage for DirectFile {
             }
             read => read,
         }
+    }
+
+    #[cfg(feature = "uring")]
+    fn read_many(&self, reads: Vec<(AlignedBuffer, u64)>) -> io::Result<Vec<AlignedBuffer>> {
+        // The page cache reads ahead itself. Who comes while another thread reads does not wait for
+        // it, and a child of a fork has not the ring of its parent.
+        let is_alone = self.is_direct() && std::process::id() == self.pid;
+        let ring = self.reading.try_lock().ok().filter(|_| is_alone);
+        let read = match ring {
+            Some(mut ring) => ring.read(&self.file, reads)?,
+            None => reads.into_iter().map(|(buffer, offset)| (buffer, offset, false)).collect(),
+        };
+        let finished = |(mut buffer, offset, is_read): (AlignedBuffer, u64, bool)| {
+            if !is_read {
+                self.read_at(&mut buffer, offset)?;
+            }
+            Ok(buffer)
+        };
+        read.into_iter().map(finished).collect()
     }
 
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {

@@ -90,6 +90,8 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
         in_flight: Mutex::default(),
         written_bytes: AtomicU64::new(0),
         zeros_bytes: AtomicU64::new(0),
+        #[cfg(feature = "uring")]
+        reading: Mutex::default(),
         pid: std::process::id(),
     })
 }

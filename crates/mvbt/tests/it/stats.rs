@@ -1,6 +1,6 @@
 //! What a database counts.
 
-use oneflush_mvbt::{Options, Read, Version};
+use oneflush_mvbt::{Database, Options, Probe, Read, TreeId, Version};
 
 use crate::common::Memory;
 
@@ -83,4 +83,53 @@ fn a_cache_that_is_made_smaller_keeps_less_and_gets_larger_again() {
     assert!(reads_of_two_scans() > 100);
     db.set_cache_bytes(8 << 20);
     assert_eq!(reads_of_two_scans(), 0);
+}
+
+/// Each leaf was a read of its own: a process that had just begun counted 20 times as long as with
+/// SQLite alone.
+#[test]
+fn who_scans_reads_many_pages_at_once_and_who_seeks_only_those_of_its_way() {
+    const KEYS: i64 = 3000;
+    let file = Memory::default();
+    let db = file.create(Options::default()).unwrap();
+    let mut txn = db.begin_write().unwrap();
+    let tree = txn.create_tree(false).unwrap();
+    for key in 0..KEYS {
+        txn.insert(tree, key, &[7; 1000]).unwrap();
+    }
+    txn.commit().unwrap();
+    db.close().unwrap();
+    let reads = |work: &dyn Fn(&Database, TreeId)| {
+        let db = file.open(Options::default()).unwrap();
+        let before = file.reads();
+        work(&db, tree);
+        file.reads() - before
+    };
+    let count = |db: &Database, tree| {
+        assert_eq!(db.begin_read().unwrap().count(tree).unwrap(), KEYS as u64);
+    };
+    let scan = |db: &Database, tree, is_forward: bool| {
+        let reader = db.begin_read().unwrap();
+        let (source, mut cursor) = (reader.source(), reader.cursor(tree).unwrap());
+        if is_forward { cursor.first(source) } else { cursor.last(source) }.unwrap();
+        let mut keys = 0..KEYS;
+        while let Some(key) = cursor.integer_key(source).unwrap() {
+            assert_eq!(Some(key), if is_forward { keys.next() } else { keys.next_back() });
+            if is_forward { cursor.next(source) } else { cursor.previous(source) }.unwrap();
+        }
+        assert!(keys.is_empty());
+    };
+    let seek = |db: &Database, tree| {
+        let reader = db.begin_read().unwrap();
+        let mut cursor = reader.cursor(tree).unwrap();
+        assert!(cursor.seek(reader.source(), Probe::Integer(KEYS / 2)).unwrap());
+        cursor.next(reader.source()).unwrap();
+    };
+    // Of some 1,000 leaves.
+    assert!(reads(&count) < 60, "{}", reads(&count));
+    for is_forward in [true, false] {
+        let scanned = reads(&|db, tree| scan(db, tree, is_forward));
+        assert!(scanned < 80, "{scanned}");
+    }
+    assert!(reads(&seek) < 10, "{}", reads(&seek));
 }

@@ -22,6 +22,8 @@ struct State {
     seen: Vec<u8>,
     /// Further writes and flushes that succeed. None: all do.
     fuel: Option<usize>,
+    /// So often something was read.
+    reads: usize,
     /// The disk has no room behind this.
     bytes_max: Option<u64>,
 }
@@ -56,6 +58,10 @@ impl Memory {
     /// The disk is full where the file would get longer than this.
     pub fn no_more_than(&self, bytes: u64) {
         self.0.lock().unwrap().bytes_max = Some(bytes);
+    }
+
+    pub fn reads(&self) -> usize {
+        self.0.lock().unwrap().reads
     }
 
     /// All bytes of the file.
@@ -116,7 +122,8 @@ impl Storage for Memory {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let state = self.0.lock().unwrap();
+        let mut state = self.0.lock().unwrap();
+        state.reads += 1;
         let at = offset as usize;
         match state.seen.get(at..at + buffer.len()) {
             Some(bytes) => buffer.copy_from_slice(bytes),
