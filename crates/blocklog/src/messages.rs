@@ -76,8 +76,11 @@ enum Destination {
 }
 
 /// Chooses the destination, before the first message. A value that cannot be honoured is an error.
-/// A later call does not change the destination.
+/// A later call changes nothing, and looks at nothing: each open of a database may make one.
 pub fn begin() -> Result<(), Refused> {
+    if DESTINATION.get().is_some() {
+        return Ok(());
+    }
     let destination = Destination::named(std::env::var_os(VARIABLE))?;
     DESTINATION.get_or_init(|| destination);
     Ok(())
