@@ -1,7 +1,7 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
 .DEFAULT_GOAL := help
-.PHONY: build build-all ready demo-lsmvbt ci format built built-all two-clients neighbours compiled slow laboratory states papers sqlite-lsmvbt oneflush-sqlite3 engines packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units mutants model kills tsan clients all-clients compat files files-turn guest all-guests aarch64 fleet suite-subset book clean help
+.PHONY: build build-all ready demo-lsmvbt ci format built built-all two-clients neighbours compiled slow laboratory states papers sqlite-lsmvbt oneflush-sqlite3 engines wheel packages bare all-bare package-tests demo check test everything bench sqlite-suite lint targets deny units mutants model kills tsan clients all-clients compat files files-turn guest all-guests aarch64 fleet suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -55,6 +55,10 @@ oneflush-sqlite3:
 	install -m 755 build/shell/oneflush-sqlite3 $(RELEASE)/oneflush-sqlite3
 	rm -rf build/shell/data && mkdir build/shell/data
 	python3 crates/sqlite-lsmvbt/tests/shell.py $(RELEASE)/oneflush-sqlite3 build/shell/data
+
+## wheel: one Python wheel for this machine, in build/wheel, and the line that installs it; some two minutes
+wheel: ready
+	@packages/python/wheel
 
 ## packages: what is published, for four platforms, in dist (`packages/make --help`)
 packages:

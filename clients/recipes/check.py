@@ -9,7 +9,8 @@ Of the fenced blocks of each section (`## …`)
 - `text` is what the section must print.
 
 /usr/local, /srv and /var/lib/note stand for folders below FOLDER, so nothing of the machine is
-changed. `target` and `oneflush` there are links to this project, and `dist` to what DIST names.
+changed. `target` and `oneflush` there are links to this project, and `build/wheel` to what DIST
+names.
 """
 
 import os
@@ -111,7 +112,8 @@ def main():
     (FOLDER / "target/release").symlink_to(release)
     (FOLDER / "oneflush").symlink_to(ROOT)
     if "DIST" in os.environ:
-        (FOLDER / "dist").symlink_to(pathlib.Path(os.environ["DIST"]).resolve())
+        (FOLDER / "build").mkdir()
+        (FOLDER / "build/wheel").symlink_to(pathlib.Path(os.environ["DIST"]).resolve())
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ONEFLUSH_")}
     environment["PATH"] = f"{FOLDER}/usr/local/bin:{environment['PATH']}"
 

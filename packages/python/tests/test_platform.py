@@ -36,6 +36,14 @@ def test_a_package_for_another_machine_says_what_it_is_for_and_what_this_is(call
     )
 
 
+def test_the_source_of_a_clone_names_the_command_that_makes_a_wheel(copied, python):
+    # It said "No module named 'oneflush._built'", which is in no document.
+    (copied / "oneflush" / "_built.py").unlink()
+    ended = python("import oneflush", PYTHONPATH=str(copied), check=False)
+    assert "ImportError: oneflush is imported from its source" in ended.stderr
+    assert "`make wheel`" in ended.stderr
+
+
 @pytest.mark.parametrize("wheel", ["manylinux*aarch64", "musllinux*x86_64", "musllinux*aarch64"])
 def test_the_wheel_of_another_platform_says_so(wheel, tmp_path, python):
     found = glob.glob(f"{os.environ.get('ONEFLUSH_TEST_DIST', '')}/*{wheel}.whl")

@@ -8,7 +8,14 @@
 open databases themselves. SQLAlchemy: `oneflush.sqlalchemy`. Django: `"ENGINE": "oneflush.django"`.
 """
 
-from oneflush._built import VERSION as __version__
+try:
+    from oneflush._built import VERSION as __version__
+except ModuleNotFoundError as error:
+    # The source of a checkout: what the build writes, and the extension, are not here.
+    raise ImportError(
+        "oneflush is imported from its source, without the extension; `make wheel` in the clone "
+        "makes a wheel in two minutes, and says the pip install line for it"
+    ) from error
 from oneflush._connect import connect
 from oneflush._errors import (
     Error,
