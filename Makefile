@@ -76,9 +76,9 @@ all-bare:
 package-tests:
 	packages/suites $(or $(PACKAGES),dist)
 
-## demo: SQLite's WAL, then plain and eager, with 16 writers and with one, on this machine; some six minutes, most of it compiling
+## demo: SQLite's WAL, then plain and eager, with 16 writers and with one, on this machine; some three minutes on two processors, most of it compiling
 demo: ready
-	@echo "make demo compiles the program oneflush (some 4 minutes on two processors, less the"
+	@echo "make demo compiles the program oneflush (some 2 minutes on two processors, less the"
 	@echo "second time), then commits rows with SQLite alone, with plain and with eager (a minute)."
 	@echo "It measures on $$([ "$$(id -u)" = 0 ] && echo "an ext4 of its own, in a file" || echo "a directory of its own; as root, on an ext4 of its own")."
 	cargo build --release --locked -p oneflush
@@ -97,7 +97,7 @@ demo-lsmvbt: ready
 check:
 	@scripts/check
 
-## test: formatting, unit and integration tests, broken variants, deaths, crash states, two clients, a neighbour: a quarter of an hour
+## test: formatting, unit and integration tests, broken variants, deaths, crash states, two clients, a neighbour: some ten minutes on two processors
 ## (every stage runs to its end, and a table closes the run; `make test STAGES="format units"` runs some)
 test:
 	@scripts/ready 6 || true
