@@ -33,7 +33,7 @@ STAGES = {
     "guest": (330, "F2FS in a guest, and power cuts of one strategy on one file system"),
     "suite-subset": (600, "SQLite's own tests, whole with one strategy"),
     "papers": (60, "the papers' short form"),
-    "demo": (200, "the README's first command"),
+    "demo": (200, "SQLite beside both strategies, as the README has it"),
     "targets": (200, "the workspace compiles for aarch64 and i686; licences"),
 }
 
