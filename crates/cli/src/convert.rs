@@ -108,7 +108,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             })
         }
     };
-    output::print(&said.map_err(Failure::failed)?)
+    output::print(&said?)
 }
 
 /// The file itself.

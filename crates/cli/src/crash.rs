@@ -40,10 +40,8 @@ const EXAMPLES: &str = "Examples:
                                                   a directory
   oneflush crash --replay crash-one-12ab.json     one failing case alone
 
-Ctrl-C ends the run and says what it has examined.
-
-Exit codes: 0 nothing found, 1 a violation (said with the way to repeat it) or
-interrupted, 2 wrong usage.";
+A violation is said with the way to repeat it. Ctrl-C ends the run and says what
+it has examined.";
 
 const SQLITE: &str = "sqlite";
 const MVBT: &str = "mvbt";

@@ -1,7 +1,6 @@
 //! The `oneflush` program: one file a command, and nothing here but the choice.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage. A command that becomes another program has that
-//! program's.
+//! What it answers: `exit.rs`.
 
 mod advise;
 mod bench;
@@ -9,6 +8,7 @@ mod completions;
 mod convert;
 mod crash;
 mod engine;
+mod exit;
 mod identify;
 mod layout;
 #[cfg(not(feature = "laboratory"))]
@@ -36,7 +36,7 @@ mod worker;
 use std::error::Error;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 // Both B-trees, in the place of the library that rusqlite brings.
 use oneflush_sqlite as _;
 
@@ -115,11 +115,10 @@ enum Command {
 
 /// How a command failed; the message says what and how to go on.
 enum Failure {
-    /// The command line or what it names cannot be used: exit code 2.
+    /// The command line or what it names cannot be used.
     Usage(Box<dyn Error>),
-    /// Exit code 1.
     Failed(Box<dyn Error>),
-    /// Another exit code.
+    /// Another exit code, of `exit.rs` or of a program.
     WithCode(Box<dyn Error>, u8),
 }
 
@@ -131,18 +130,34 @@ impl Failure {
     fn failed(error: impl Into<Box<dyn Error>>) -> Failure {
         Failure::Failed(error.into())
     }
+
+    /// Nothing was done.
+    fn refused(error: impl Into<Box<dyn Error>>) -> Failure {
+        Failure::WithCode(error.into(), exit::REFUSED)
+    }
+
+    /// Nothing was done, since somebody is in the way who goes away.
+    fn again(error: impl Into<Box<dyn Error>>) -> Failure {
+        Failure::WithCode(error.into(), exit::AGAIN)
+    }
+}
+
+/// The command line, with all that `--help` says of it.
+fn command_line() -> clap::Command {
+    exit::with_lines(Cli::command())
 }
 
 /// The command line as `--help` shows it: what is hidden has no man page, and is not completed.
 fn shown() -> clap::Command {
-    let all = Cli::command();
+    let all = command_line();
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let program = clap::Command::new(env!("CARGO_PKG_NAME")).version(env!("CARGO_PKG_VERSION"));
     program.about(all.get_about().cloned().unwrap_or_default()).subcommands(shown)
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let parsed = Cli::from_arg_matches(&command_line().get_matches());
+    let command = parsed.unwrap_or_else(|error| error.exit()).command;
     // Those that become or start a program leave it to that.
     if !matches!(command, Command::Run(_) | Command::Shell(_) | Command::Trace(_)) {
         engine::forget_variable();
@@ -181,8 +196,8 @@ fn main() -> ExitCode {
     };
     let (error, code) = match outcome {
         Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Failed(error)) => (error, 1),
-        Err(Failure::Usage(error)) => (error, 2),
+        Err(Failure::Failed(error)) => (error, exit::FAILED),
+        Err(Failure::Usage(error)) => (error, exit::USAGE),
         Err(Failure::WithCode(error, code)) => (error, code),
     };
     eprintln!("oneflush: {error}");

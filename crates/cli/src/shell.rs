@@ -47,9 +47,9 @@ A database of LS-MVBT is opened by its own engine, without a strategy. --engine
 says what a new one is to be. That needs liboneflush_sqlite3.so beside oneflush,
 which the sqlite3 of PATH gets in the place of its own, or oneflush-sqlite3.
 
-It takes the sqlite3 of PATH, 3.40 or newer, and becomes it: the exit code is
-sqlite3's. ~/.sqliterc is read before the database is open. Oneflush's messages
-go to standard error, unless ONEFLUSH_LOG is off, syslog or a file.";
+It takes the sqlite3 of PATH, 3.40 or newer, and becomes it. ~/.sqliterc is read
+before the database is open. Oneflush's messages go to standard error, unless
+ONEFLUSH_LOG is off, syslog or a file.";
 
 const SHELL: &str = "sqlite3";
 /// What the shell says of a library that it was not built with, before it ends.

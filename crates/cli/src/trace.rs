@@ -31,8 +31,8 @@ use progress::Progress;
 const EXAMPLES: &str =
     "Without --dev or --dir, the device of the current directory is recorded, and
 only files below it get names. Below the device mapper and md, the disks are
-recorded, too. With CMD the exit code is CMD's own; it finds the
-file that keeps notes in the recording in ONEFLUSH_TRACE_MARKER.
+recorded, too. CMD finds the file that keeps notes in the recording in
+ONEFLUSH_TRACE_MARKER.
 
 Examples:
   sudo oneflush trace -o t.zst -- ./app                    until ./app ends
@@ -215,7 +215,7 @@ pub fn check_permission(command: &str) -> Result<(), Failure> {
             RecordError::NotRoot => format!(" (sudo oneflush {command} …)"),
             _ => String::new(),
         };
-        Failure::failed(format!("{error}{way_out}"))
+        Failure::refused(format!("{error}{way_out}"))
     })
 }
 

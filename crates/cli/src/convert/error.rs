@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use oneflush_vfs::{InspectError, User, shown_name};
 use rusqlite::ErrorCode;
 
+use crate::Failure;
 use crate::engine::Engine;
 
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +125,43 @@ impl ConvertError {
                 ConvertError::Copy { database, target: target.to_owned(), step, source }
             }
             error => error,
+        }
+    }
+}
+
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Failure {
+        use ConvertError::*;
+        match &error {
+            InUse { .. } => Failure::again(error),
+            // What the files are forbids it, and nothing was tried.
+            Guarded(_)
+            | ReadOnly { .. }
+            | NoRoom { .. }
+            | Reserved { .. }
+            | TooMany { .. }
+            | Damaged { .. }
+            | NotAFile(_)
+            | Empty(_)
+            | Checksums(_)
+            | NotADatabase(_)
+            | NeedsItsProgram { .. }
+            | Exists(_)
+            | SameEngine { .. }
+            | OfLsmvbt(_)
+            | CopyNeedsItsProgram { .. } => Failure::refused(error),
+            CopyDiffers { .. }
+            | Differs { .. }
+            | Interrupted(_)
+            | InterruptedAfter(_)
+            | Sqlite { .. }
+            | SqliteAfter { .. }
+            | File { .. }
+            | Full(_)
+            | TargetDiffers { .. }
+            | NotMade(_)
+            | Copy { .. }
+            | Inspect(_) => Failure::failed(error),
         }
     }
 }

@@ -18,8 +18,6 @@ const EXAMPLES: &str = "Examples:
   oneflush mvbt check app.mvbt          a table, and the faults that were found
   oneflush mvbt check app.mvbt --json   the same as one JSON object
 
-Exit codes: 0 no faults, 1 faults, or the file cannot be read.
-
 Nothing is changed, and what a crash has left is not recovered: the state that
 the next opening would find is what is checked. Programs may use the database
 meanwhile: they read, and wait to write. Pages that are lost belong to nobody

@@ -193,5 +193,5 @@ fn what_cannot_be_done_is_refused_with_the_way_out() {
     refused(&["trace.txt", "--live", "."], 2, &["--live"]);
     assert_eq!(advise(&sandbox, &[]).status.code(), Some(2));
     let output = sandbox.oneflush_as_nobody().args(["advise", "--live", "."]).output().unwrap();
-    assert_refused(&output, 1, &["root", "sudo oneflush advise --live"]);
+    assert_refused(&output, 3, &["root", "sudo oneflush advise --live"]);
 }

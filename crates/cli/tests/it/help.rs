@@ -25,3 +25,25 @@ fn no_help_has_a_line_over_80_columns() {
         help(&["mvbt", command, "-h"]);
     }
 }
+
+/// Who wrote a script had to try what a command answers: four of eighteen said it.
+#[test]
+fn each_command_says_its_exit_codes_in_one_line() {
+    let sandbox = Sandbox::new();
+    let line = |arguments: &[&str]| {
+        let text = stdout(&sandbox.oneflush().args(arguments).arg("--help").output().unwrap());
+        let lines: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("Exit codes: ")).collect();
+        assert_eq!(lines.len(), 1, "{arguments:?}: {text}");
+        lines[0].to_owned()
+    };
+    let help = stdout(&sandbox.oneflush().arg("--help").output().unwrap());
+    let all = commands(&help);
+    let own = ["run", "shell", "trace"];
+    for command in all.iter().filter(|name| *name != "help") {
+        let line = line(&[command]);
+        let expected = if own.contains(&command.as_str()) { "own" } else { "0 done, 1 found or" };
+        assert!(line.contains(expected), "{command}: {line}");
+    }
+    assert_eq!(line(&["mvbt", "check"]), line(&["probe"]));
+}

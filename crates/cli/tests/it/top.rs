@@ -306,7 +306,7 @@ fn who_is_not_root_is_told_so() {
         .args(["top", "--batch", "1", "--dev", &device])
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("needs root") && stderr(&output).contains("sudo"),
         "{}",

@@ -100,6 +100,7 @@ fn who_is_not_root_is_told_so() {
     // Who runs it as root does not have to be told of the device first.
     let message = stderr(&output);
     assert!(message.contains("needs root") && message.contains("sudo oneflush trace"), "{message}");
+    assert_eq!(output.status.code(), Some(3));
     assert!(!dir.join("t.zst").exists());
     let output = sandbox
         .oneflush_as_nobody()
