@@ -6,7 +6,7 @@ mod options;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use oneflush_eagerfs::mount::{self, Before, Mounted};
+use oneflush_eagerfs::mount::{self, Before, MountError, Mounted};
 use serde_json::json;
 
 use crate::{Failure, output};
@@ -18,14 +18,44 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     if !asked.foreground && !background::is_child() {
         return background::start();
     }
-    let mounted = mount::mount(&asked.mount).map_err(Failure::failed)?;
+    let mounted = mount::mount(&asked.mount)?;
     let text = said(&mounted, &asked.mount.lower);
     if background::is_child() {
         background::is_ready(&text).map_err(Failure::failed)?;
     } else {
         output::print(&text)?;
     }
-    mounted.wait().map_err(Failure::failed)
+    Ok(mounted.wait()?)
+}
+
+impl From<MountError> for Failure {
+    fn from(error: MountError) -> Failure {
+        use MountError::*;
+        match &error {
+            Unmount { .. } if error.is_busy() => Failure::again(error),
+            // What was named forbids it, and nothing was tried.
+            NotADirectory(_)
+            | ReadOnly(_)
+            | Nested { .. }
+            | Taken { .. }
+            | Mounted { .. }
+            | LogInside { .. }
+            | NoPlace(_)
+            | BadPlace(_)
+            | OfAnother(_)
+            | Changed { .. }
+            | NotOurs(_) => Failure::refused(error),
+            File { .. }
+            | NoFuse
+            | Log { .. }
+            | Recovery { .. }
+            | Mount { .. }
+            | Unmount { .. }
+            | Sync { .. }
+            | Poisoned { .. }
+            | Dead { .. } => Failure::failed(error),
+        }
+    }
 }
 
 fn said(mounted: &Mounted, lower: &Path) -> String {
@@ -62,7 +92,16 @@ pub struct Umount {
 }
 
 pub fn umount(options: &Umount) -> Result<(), Failure> {
-    mount::unmount(&options.mountpoint).map_err(Failure::failed)
+    let dead = mount::is_dead(&options.mountpoint).then(|| mount::seen_at(&options.mountpoint));
+    mount::unmount(&options.mountpoint)?;
+    if let Some(Some(seen)) = dead {
+        let (lower, at) = (seen.lower.display(), seen.at.display());
+        eprintln!(
+            "oneflush umount: its daemon had died, and its log is still there. Mount again: \
+                oneflush mount {lower} {at}; or: oneflush recover --fs {lower}"
+        );
+    }
+    Ok(())
 }
 
 const SYNC_EXAMPLES: &str = "Examples:
@@ -81,14 +120,14 @@ pub struct Sync {
 }
 
 pub fn sync(options: &Sync) -> Result<(), Failure> {
-    mount::sync(&options.mountpoint).map_err(Failure::failed)
+    Ok(mount::sync(&options.mountpoint)?)
 }
 
 /// What the daemon of a mount counts. `None`: nothing of ours is mounted there.
 pub fn stats(mountpoint: &Path, as_json: bool) -> Result<Option<String>, Failure> {
     let stats = match mount::stats(mountpoint) {
-        Err(mount::MountError::NotOurs(_)) => return Ok(None),
-        stats => stats.map_err(Failure::failed)?,
+        Err(MountError::NotOurs(_)) => return Ok(None),
+        stats => stats?,
     };
     if as_json {
         let value = |text: &str| text.parse::<u64>().map_or_else(|_| json!(text), |n| json!(n));
@@ -111,7 +150,7 @@ pub fn recover(
     over_changes: bool,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let before = mount::recover(lower, log, over_changes).map_err(Failure::failed)?;
+    let before = mount::recover(lower, log, over_changes)?;
     let name = lower.display();
     if as_json {
         let (found, recovered) = match before {

@@ -5,6 +5,7 @@ mod lsmvbt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use oneflush_eagerfs::mount::is_dead;
 use oneflush_vfs::{Survey, shown_name, survey};
 
 use crate::engine::Engine;
@@ -33,7 +34,7 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    if options.database.is_dir()
+    if (options.database.is_dir() || is_dead(&options.database))
         && let Some(text) = mount::stats(&options.database, options.json)?
     {
         return output::print(&text);

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use oneflush_testing::{Running, in_own_mounts, named, run, wait_until};
 
-use crate::common::{Sandbox, may_mount};
+use crate::common::{Sandbox, assert_refused, may_mount, stderr};
 
 /// The options of what is mounted there, in the words of mount(8). `None`: nothing is.
 fn options_of(mountpoint: &Path) -> Option<Vec<String>> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    let mount = mounts.find(|fields| Path::new(fields[4]) == mountpoint)?;
+    let is_there = |fields: &Vec<&str>| Path::new(&fields[4].replace("\\040", " ")) == mountpoint;
+    let mount = mounts.find(is_there)?;
     Some(mount[5].split(',').map(str::to_owned).collect())
 }
 
@@ -52,4 +53,52 @@ fn the_mount_forbids_what_the_command_line_forbids() {
         run(sandbox.oneflush().arg("umount").arg(&at));
         assert!(daemon.wait().unwrap().success());
     }
+}
+
+/// The second `oneflush mount` said "is not empty", a busy mount "Device or resource busy", and a
+/// dead one "Transport endpoint is not connected": nothing led from there to the next command.
+#[test]
+fn a_mount_that_is_there_busy_or_dead_is_told_with_the_next_command() {
+    let test = named!(a_mount_that_is_there_busy_or_dead_is_told_with_the_next_command);
+    if !may_mount() || !in_own_mounts(test, Duration::from_secs(120)) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let folder = sandbox.open_directory("my folder");
+    let (lower, at) = (folder.join("lower"), folder.join("at"));
+    fs::create_dir(&lower).unwrap();
+    fs::create_dir(&at).unwrap();
+    let (lower_name, at_name) = (lower.display().to_string(), at.display().to_string());
+    let oneflush = |words: &[&str]| sandbox.oneflush().args(words).output().unwrap();
+    let mut command = sandbox.oneflush();
+    command.arg("mount").args([&lower, &at]).arg("--foreground");
+    let mut daemon = Running::start(&mut command);
+    wait_until("a mount", || options_of(&at).is_some());
+
+    let already = format!("{lower_name} is mounted already at {at_name}");
+    let ends = format!("oneflush umount {at_name}");
+    let again = oneflush(&["mount", &lower_name, &at_name, "--foreground"]);
+    assert_refused(&again, 3, &[&already, &ends, "[OF-805]"]);
+    let other = folder.join("other");
+    fs::create_dir(&other).unwrap();
+    let elsewhere = oneflush(&["mount", &lower_name, other.to_str().unwrap(), "--foreground"]);
+    assert_refused(&elsewhere, 3, &[&already, &ends, "[OF-807]"]);
+
+    let file = fs::File::create(at.join("file")).unwrap();
+    let me = format!("({})", std::process::id());
+    assert_refused(&oneflush(&["umount", &at_name]), 75, &["in use by ", &me, "[OF-817]"]);
+    drop(file);
+
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    let again = format!("oneflush mount {lower_name} {at_name}");
+    for command in ["sync", "stats"] {
+        assert_refused(&oneflush(&[command, &at_name]), 1, &["has died", &again, "[OF-820]"]);
+    }
+    let unmounted = oneflush(&["umount", &at_name]);
+    assert!(unmounted.status.success() && options_of(&at).is_none(), "{}", stderr(&unmounted));
+    assert!(stderr(&unmounted).contains(&again), "{}", stderr(&unmounted));
+    assert!(fs::exists(lower.with_file_name("lower-oneflush").join("log")).unwrap());
+    run(sandbox.oneflush().args(["recover", "--fs"]).arg(&lower));
+    assert_refused(&oneflush(&["umount", &at_name]), 3, &["no mount of oneflush"]);
 }

@@ -1,8 +1,9 @@
 //! What can go wrong with a mount, and the way out.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::mounts::{self, Seen};
 use crate::recovery::RecoveryError;
 
 #[derive(Debug, thiserror::Error)]
@@ -22,17 +23,14 @@ pub enum MountError {
     )]
     Nested { lower: PathBuf, mountpoint: PathBuf },
     #[error(
-        "{} is not empty, and what is in it could not be reached. Choose an empty directory, or \
-            mount with -o nonempty [OF-805]", .0.display()
+        "nothing can be mounted at {}: {} [OF-805]",
+        mountpoint.display(), taken(mountpoint, mounted)
     )]
-    NotEmpty(PathBuf),
+    Taken { mountpoint: PathBuf, mounted: Option<Seen> },
     #[error("there is no /dev/fuse. Load the kernel's module: modprobe fuse [OF-806]")]
     NoFuse,
-    #[error(
-        "{} is mounted already. Unmount that first: oneflush umount MOUNTPOINT [OF-807]",
-        .0.display()
-    )]
-    Mounted(PathBuf),
+    #[error("{} is mounted already{} [OF-807]", lower.display(), elsewhere(at.as_deref()))]
+    Mounted { lower: PathBuf, at: Option<PathBuf> },
     #[error(
         "the log {} would lie in {}, which it is of. Choose another place with --log [OF-808]",
         log.display(), lower.display()
@@ -75,8 +73,8 @@ pub enum MountError {
     Mount { mountpoint: PathBuf, source: io::Error },
     #[error("{} is no mount of oneflush [OF-816]", .0.display())]
     NotOurs(PathBuf),
-    #[error("could not unmount {}: {source} [OF-817]", mountpoint.display())]
-    Unmount { mountpoint: PathBuf, source: io::Error },
+    #[error("could not unmount {}: {source}{users} [OF-817]", mountpoint.display())]
+    Unmount { mountpoint: PathBuf, source: io::Error, users: String },
     #[error("could not sync {}: {source} [OF-818]", mountpoint.display())]
     Sync { mountpoint: PathBuf, source: io::Error },
     /// The next mount recovers, also if it is the same boot.
@@ -87,6 +85,50 @@ pub enum MountError {
         lower.display(), log.display()
     )]
     Poisoned { lower: PathBuf, log: PathBuf },
+    #[error(
+        "the daemon of {} has died. What was synced is in the directory and its log. Mount again, \
+            with the same options: oneflush mount {} {} [OF-820]",
+        mountpoint.display(), lower.display(), mountpoint.display()
+    )]
+    Dead { lower: PathBuf, mountpoint: PathBuf },
+}
+
+impl MountError {
+    pub(super) fn dead(mountpoint: &Path) -> MountError {
+        let seen = mounts::at(mountpoint);
+        let lower = seen.map_or_else(|| PathBuf::from("DIRECTORY"), |seen| seen.lower);
+        MountError::Dead { lower, mountpoint: mountpoint.to_owned() }
+    }
+
+    /// Somebody uses the mount just now.
+    pub fn is_busy(&self) -> bool {
+        // The helper of other users says so in words.
+        let said = |source: &io::Error| source.to_string().contains("busy");
+        matches!(self, MountError::Unmount { source, .. }
+            if source.kind() == io::ErrorKind::ResourceBusy || said(source))
+    }
+}
+
+/// None: in another namespace, whose mounts are not seen.
+fn elsewhere(at: Option<&Path>) -> String {
+    match at.map(Path::display) {
+        Some(at) => format!(" at {at}. Unmount that first: oneflush umount {at}"),
+        None => ". Unmount that first: oneflush umount MOUNTPOINT".to_owned(),
+    }
+}
+
+fn taken(mountpoint: &Path, mounted: &Option<Seen>) -> String {
+    match mounted {
+        Some(Seen { lower, at }) => format!(
+            "{} is mounted already at {}. To end that: oneflush umount {}",
+            lower.display(),
+            at.display(),
+            mountpoint.display()
+        ),
+        None => "it is not empty, and what is in it could not be reached. Choose an empty \
+            directory, or mount with -o nonempty"
+            .to_owned(),
+    }
 }
 
 /// Says what was done to which file.

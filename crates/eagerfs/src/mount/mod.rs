@@ -26,17 +26,22 @@ mod control;
 mod error;
 mod file_system;
 mod keeper;
+mod mounts;
 mod nodes;
 mod place;
 mod recover;
 mod session;
 mod unmount;
+mod users;
 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, getxattr, open, syncfs};
+use rustix::io::Errno;
 
 pub use self::error::MountError;
+pub use self::mounts::at as seen_at;
+pub use self::place::is_dead;
 pub use self::recover::Before;
 pub use self::session::{Mounted, mount, recover};
 pub use self::unmount::unmount;
@@ -88,7 +93,7 @@ impl Options {
 /// The longest answer to a question.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
-fn ask(mountpoint: &Path, question: &str) -> Result<Vec<u8>, rustix::io::Errno> {
+fn ask(mountpoint: &Path, question: &str) -> Result<Vec<u8>, Errno> {
     let mut answer = vec![0; ANSWER_BYTES_MAX];
     let length = getxattr(mountpoint, question, &mut answer)?;
     answer.truncate(length);
@@ -107,6 +112,7 @@ pub fn sync(mountpoint: &Path) -> Result<(), MountError> {
     match ask(mountpoint, control::SYNC) {
         Ok(_) => Ok(()),
         Err(error) if is_no_answer(error) => Err(MountError::NotOurs(mountpoint.to_owned())),
+        Err(Errno::NOTCONN) => Err(MountError::dead(mountpoint)),
         Err(error) => {
             Err(MountError::Sync { mountpoint: mountpoint.to_owned(), source: error.into() })
         }
@@ -117,6 +123,7 @@ pub fn sync(mountpoint: &Path) -> Result<(), MountError> {
 pub fn stats(mountpoint: &Path) -> Result<Vec<(String, String)>, MountError> {
     let answer = ask(mountpoint, control::STATS).map_err(|error| match error {
         error if is_no_answer(error) => MountError::NotOurs(mountpoint.to_owned()),
+        Errno::NOTCONN => MountError::dead(mountpoint),
         error => error::failed("ask", &mountpoint)(error.into()),
     })?;
     let text = String::from_utf8_lossy(&answer);
@@ -124,7 +131,6 @@ pub fn stats(mountpoint: &Path) -> Result<Vec<(String, String)>, MountError> {
     Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-fn is_no_answer(error: rustix::io::Errno) -> bool {
-    use rustix::io::Errno;
+fn is_no_answer(error: Errno) -> bool {
     [Errno::NODATA, Errno::OPNOTSUPP, Errno::INVAL].contains(&error)
 }

@@ -15,6 +15,7 @@ use rustix::fs::{FlockOperation, StatVfsMountFlags, flock, statvfs};
 use rustix::io::Errno;
 
 use super::error::{MountError, failed};
+use super::mounts;
 
 const FUSE: &str = "/dev/fuse";
 /// Says that the log must be replayed, also in the boot that it is of.
@@ -50,7 +51,10 @@ impl Place {
         let lock = File::open(&lower).map_err(failed("open", &lower))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(MountError::Mounted(lower)),
+            Err(Errno::WOULDBLOCK) => {
+                let at = mounts::of(&lower).map(|seen| seen.at);
+                return Err(MountError::Mounted { lower, at });
+            }
             Err(error) => return Err(failed("lock", &lower)(error.into())),
         }
         let place = Place { lower, log, has_directory, _lock: lock };
@@ -181,8 +185,9 @@ pub fn check_mountpoint(
         return Err(MountError::Nested { lower, mountpoint });
     }
     let mut names = fs::read_dir(&mountpoint).map_err(failed("list", &mountpoint))?;
-    if !may_hide && names.next().is_some() {
-        return Err(MountError::NotEmpty(mountpoint));
+    let mounted = mounts::at(&mountpoint);
+    if !may_hide && (mounted.is_some() || names.next().is_some()) {
+        return Err(MountError::Taken { mountpoint, mounted });
     }
     Ok(mountpoint)
 }

@@ -155,6 +155,7 @@ fn config(options: &Options) -> Config {
 
 /// What the table of mounts names. The helper of other users takes commas for ends of options.
 fn source_of(lower: &Path) -> String {
+    let lower = std::path::absolute(lower).unwrap_or_else(|_| lower.to_owned());
     let path = lower.display().to_string();
     if geteuid().is_root() { path } else { path.replace('\\', "\\\\").replace(',', "\\,") }
 }

@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 
 use super::error::{MountError, failed};
 use super::place::is_dead;
+use super::users;
 
 /// A daemon that has done its work ends in a moment. If it runs in another container, its number
 /// may be another process's here.
@@ -38,6 +39,7 @@ pub fn unmount(mountpoint: &Path) -> Result<(), MountError> {
         flock(&lower, FlockOperation::LockShared).map_err(|error| MountError::Unmount {
             mountpoint: mountpoint_there,
             source: error.into(),
+            users: String::new(),
         })?;
     }
     if let Some(daemon) = daemon {
@@ -61,7 +63,8 @@ pub fn take_away(mountpoint: &Path, flags: UnmountFlags) -> Result<(), MountErro
         },
         Err(error) => error.into(),
     };
-    Err(MountError::Unmount { mountpoint: mountpoint.to_owned(), source })
+    let users = users::said(mountpoint);
+    Err(MountError::Unmount { mountpoint: mountpoint.to_owned(), source, users })
 }
 
 /// Who is not root has the mount taken away by the program that has made it.

@@ -82,6 +82,12 @@ fn after_the_daemons_death_the_next_mount_has_all_that_it_was_given() {
     mount.kill();
     let error = fs::metadata(&mount.at).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
+    let again = format!("oneflush mount {} {}", mount.lower.display(), mount.at.display());
+    let said = [
+        mount::sync(&mount.at).unwrap_err().to_string(),
+        mount::stats(&mount.at).unwrap_err().to_string(),
+    ];
+    assert!(said.iter().all(|said| said.contains(&again)), "{said:?}");
     mount.start();
     assert_eq!(mount.before(), "Synced");
     check(&mount.at);
@@ -163,8 +169,9 @@ fn a_signal_unmounts_also_while_somebody_uses_the_mount() {
 
     mount.start();
     let mut file = File::options().append(true).open(mount.at.join("file")).unwrap();
-    let busy = mount::unmount(&mount.at).unwrap_err().to_string();
-    assert!(busy.contains("busy"), "{busy}");
+    let busy = mount::unmount(&mount.at).unwrap_err();
+    assert!(busy.is_busy(), "{busy}");
+    assert!(busy.to_string().contains(&format!("({})", std::process::id())), "{busy}");
     terminate(&mount);
     wait_until("that it is not mounted", || !mount.at.join("file").exists());
     file.write_all(b", and more").unwrap();
@@ -224,8 +231,10 @@ fn what_cannot_be_mounted_is_refused_with_the_way_out() {
 
     let mounted = mount::mount(&Options { mountpoint: at("full"), may_hide: true, ..good.clone() });
     let mounted = mounted.unwrap();
-    let said = refused(&good);
-    assert!(said.contains("is mounted already"), "{said}");
+    let already = format!("is mounted already at {}", at("full").display());
+    for said in [refused(&good), say("lower", "full", None)] {
+        assert!(said.contains(&already), "{said}");
+    }
     let ends = std::thread::spawn(move || mounted.wait());
     mount::unmount(&at("full")).unwrap();
     ends.join().unwrap().unwrap();
