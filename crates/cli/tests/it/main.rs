@@ -65,5 +65,6 @@ mod trace_modes;
 mod trace_names;
 mod trace_rotate;
 mod trace_stacks;
+mod trace_unreadable;
 mod r#try;
 mod workloads;

@@ -8,6 +8,10 @@ pub enum KernelError {
     #[error("cannot read {}: {reason}", path.display())]
     Read { path: PathBuf, reason: io::Error },
 
+    /// The node of a block device cannot be opened.
+    #[error("cannot read {}: {reason}{missing}", path.display())]
+    Device { path: PathBuf, reason: io::Error, missing: String },
+
     #[error("cannot write {}: {reason}", path.display())]
     Write { path: PathBuf, reason: io::Error },
 

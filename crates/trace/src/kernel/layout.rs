@@ -6,10 +6,12 @@
 //! `fs/xfs/libxfs/xfs_format.h`.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use super::KernelError;
+use super::{KernelError, device};
+
+/// The superblocks of ext4, XFS and F2FS are in it.
+const HEAD_BYTES: usize = 4096;
 
 /// A file system, as far as it makes a difference here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +54,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    fn path(&self) -> PathBuf {
+    pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/dev/{}", self.name))
     }
 
@@ -79,12 +81,7 @@ impl Area {
 /// it keeps the journal at a place that the superblock alone does not say.
 pub(super) fn journal(volume: &Volume) -> Result<Vec<Area>, KernelError> {
     let path = volume.path();
-    let read = || {
-        let mut head = [0; 4096];
-        File::open(&path).and_then(|file| file.read_exact_at(&mut head, 0))?;
-        Ok(head)
-    };
-    let read = || read().map_err(|reason| KernelError::Read { path: path.clone(), reason });
+    let read = || device::read_at::<HEAD_BYTES>(volume, 0);
     let wrong = |what: &str| KernelError::Format { path: path.clone(), what: what.to_owned() };
     let areas = match volume.file_system {
         FileSystem::Ext4 => {
@@ -107,22 +104,14 @@ pub(super) fn journal(volume: &Volume) -> Result<Vec<Area>, KernelError> {
 pub(super) fn btrfs_fsid(volume: &Volume) -> Result<[u8; 16], KernelError> {
     const SUPERBLOCK_OFFSET: u64 = 64 << 10;
     const FSID_OFFSET: u64 = 0x20;
-    let path = volume.path();
-    let mut fsid = [0; 16];
-    File::open(&path)
-        .and_then(|file| file.read_exact_at(&mut fsid, SUPERBLOCK_OFFSET + FSID_OFFSET))
-        .map_err(|reason| KernelError::Read { path, reason })?;
-    Ok(fsid)
+    device::read_at(volume, SUPERBLOCK_OFFSET + FSID_OFFSET)
 }
 
 /// A block of F2FS (`struct f2fs_super_block`, `linux/f2fs_fs.h`).
 pub(super) fn f2fs_block_bytes(volume: &Volume) -> Result<u64, KernelError> {
-    let path = volume.path();
-    let mut head = [0; 4096];
-    File::open(&path)
-        .and_then(|file| file.read_exact_at(&mut head, 0))
-        .map_err(|reason| KernelError::Read { path: path.clone(), reason })?;
-    f2fs(&head).ok_or_else(|| KernelError::Format { path, what: "no F2FS superblock".to_owned() })
+    let head = device::read_at::<HEAD_BYTES>(volume, 0)?;
+    let what = "no F2FS superblock".to_owned();
+    f2fs(&head).ok_or_else(|| KernelError::Format { path: volume.path(), what })
 }
 
 fn f2fs(head: &[u8]) -> Option<u64> {

@@ -4,7 +4,7 @@
 //! ```text
 //! tracefs   an instance of our own ─▶ ring   records out of its binary buffers, with their times
 //!           format, decode                   a record's fields; which events say whose a write is
-//! layout    journals of file systems, btrfs  chunks
+//! device    opens its node ─▶ layout         journals of file systems; btrfs  chunks
 //!        ─▶ attribute                        whose a write is: rules at its head
 //! fanotify  which file got which name        mounts: which file system a path is on
 //! idle      a thread gives way to all others
@@ -15,6 +15,7 @@
 pub mod attribute;
 mod btrfs;
 mod decode;
+mod device;
 mod error;
 mod fanotify;
 mod format;

@@ -24,6 +24,8 @@ pub(super) struct Places {
     /// By the numbers that events carry.
     numbers: Volumes,
     pub(super) targets: Targets,
+    /// Devices whose layout is not known, in words.
+    pub(super) notices: Vec<String>,
 }
 
 impl Places {
@@ -32,7 +34,8 @@ impl Places {
         events: &Events,
         numbers: Volumes,
     ) -> Result<Places, RecordError> {
-        let place = |(number, target): (usize, &Target)| -> Result<Place, RecordError> {
+        let mut notices = Vec::new();
+        let mut place = |(number, target): (usize, &Target)| -> Result<Place, RecordError> {
             let volume = &target.volume;
             let names =
                 match target.directories.first() {
@@ -52,13 +55,18 @@ impl Places {
                 Err(_) if !targets.is_named(number) => {
                     Geometry::new(volume.file_system, Vec::new())
                 }
+                // All else is there without it. What btrfs and F2FS need has failed before.
+                Err(error @ KernelError::Device { .. }) => {
+                    notices.push(without_layout(&error, volume.file_system));
+                    Geometry::new(volume.file_system, Vec::new())
+                }
                 geometry => geometry?,
             };
             let attribution = Attribution::new(geometry);
             Ok(Place { target: target.clone(), attribution, names, own: Own::default() })
         };
-        let all = targets.all().iter().enumerate().map(place).collect::<Result<_, _>>()?;
-        Ok(Places { all, numbers, targets })
+        let all = targets.all().iter().enumerate().map(&mut place).collect::<Result<_, _>>()?;
+        Ok(Places { all, numbers, targets, notices })
     }
 
     pub(super) fn all(&self) -> &[Place] {
@@ -169,4 +177,12 @@ impl Places {
     pub(super) fn turn_ended(&mut self) {
         self.all.iter_mut().filter_map(|place| place.names.as_mut()).for_each(Names::turn_ended);
     }
+}
+
+fn without_layout(error: &KernelError, file_system: FileSystem) -> String {
+    let instead = match file_system {
+        FileSystem::Ext4 => "what its thread jbd2 writes counts as that",
+        _ => "what is written there counts as other metadata",
+    };
+    format!("{error}. So it is not known where the file system keeps its journal: {instead}")
 }

@@ -54,12 +54,13 @@ pub(super) struct Moment<'a> {
 
 impl<W: Write> Writer<W> {
     pub(super) fn new(
-        places: Places,
+        mut places: Places,
         threads: Threads,
         labels: Labels,
         out: Output<W>,
     ) -> Writer<W> {
         Writer {
+            notices: mem::take(&mut places.notices),
             places,
             threads,
             out,
@@ -70,7 +71,6 @@ impl<W: Write> Writer<W> {
             counts_before: Counts::default(),
             labels,
             boundary: None,
-            notices: Vec::new(),
             labels_error: None,
         }
     }
