@@ -59,13 +59,13 @@ pub const WRITE_LOCK_MAX: Duration = Duration::from_secs(2);
 /// A database without a commit for this long is idle.
 const IDLE_AFTER: Duration = Duration::from_secs(2);
 
-/// How long readers may hold a checkpoint up before a warning.
+/// How long a checkpoint may be held up before a warning.
 pub const STARVING_AFTER: Duration = Duration::from_secs(10);
 
 /// What one checkpoint reached, in frames of the WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Readers kept the checkpoint from copying, or the WAL from starting anew.
+    /// Something kept the checkpoint from copying, or the WAL from starting anew: mostly a reader.
     pub held_up: bool,
     pub wal_frames: u64,
     pub copied_frames: u64,
@@ -149,6 +149,8 @@ struct State {
     handle: Option<JoinHandle<()>>,
     held_up_since: Option<Instant>,
     starvation_said: bool,
+    /// The checkpoint that is held up has found a reader's lock held.
+    reader_seen: bool,
     counts: CheckpointCounts,
 }
 
@@ -218,6 +220,11 @@ impl Checkpointer {
     pub fn is_at_it(&self) -> bool {
         let state = self.state();
         state.thread == Thread::Alive && state.wanted.is_some()
+    }
+
+    /// The checkpoint that runs asked for a reader's lock, and somebody holds it.
+    pub fn saw_reader(&self) {
+        self.state().reader_seen = true;
     }
 
     /// Runs a checkpoint in the caller's thread, now; for `PRAGMA oneflush_checkpoint`.
@@ -481,12 +488,19 @@ impl Checkpointer {
             if since.elapsed() >= STARVING_AFTER && !state.starvation_said {
                 state.starvation_said = true;
                 state.counts.starved += 1;
-                let message = format!(
-                    "oneflush: readers have held up the checkpoint of {} for {} s; its WAL grows \
-                        until they end their transactions [OF-203]",
-                    self.path,
-                    since.elapsed().as_secs()
-                );
+                let (path, seconds) = (&self.path, since.elapsed().as_secs());
+                let message = if state.reader_seen {
+                    format!(
+                        "oneflush: readers have held up the checkpoint of {path} for {seconds} s; \
+                            its WAL grows until they end their transactions [OF-203]"
+                    )
+                } else {
+                    format!(
+                        "oneflush: the checkpoint of {path} has not come to its end for {seconds} \
+                            s, and no reader's lock was in its way; its WAL grows until it does \
+                            [OF-203]"
+                    )
+                };
                 self.run.warn(&message);
             }
         } else {
@@ -494,6 +508,7 @@ impl Checkpointer {
             state.wanted_when_idle = None;
             state.held_up_since = None;
             state.starvation_said = false;
+            state.reader_seen = false;
         }
         self.changed.notify_all();
         held_up
@@ -543,6 +558,40 @@ mod tests {
         fn warn(&self, _: &str) {
             unreachable!()
         }
+    }
+
+    /// Is held up, and keeps what is said of that.
+    #[derive(Default)]
+    struct HeldUp(Mutex<Vec<String>>);
+
+    impl RunCheckpoint for HeldUp {
+        fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {
+            Ok(Progress { held_up: true, wal_frames: 2, copied_frames: 1 })
+        }
+
+        fn write_out(&self, _: &str, _: u64, _: u64) {}
+
+        fn warn(&self, message: &str) {
+            lock(&self.0).push(message.to_owned());
+        }
+    }
+
+    // Readers were blamed wherever a checkpoint was held up, also by another checkpoint or an
+    // exclusive lock. Who looked for a reader found none.
+    #[test]
+    fn readers_are_named_only_where_a_readers_lock_was_found() {
+        let said = |reader_seen: bool| {
+            let run = Arc::new(HeldUp::default());
+            let checkpointer = Checkpointer::new("/nonexistent/held.db", Arc::clone(&run) as _);
+            checkpointer.state().held_up_since = Instant::now().checked_sub(STARVING_AFTER);
+            if reader_seen {
+                checkpointer.saw_reader();
+            }
+            checkpointer.run_now(&Options::default()).unwrap();
+            lock(&run.0).concat()
+        };
+        assert!(said(true).contains("readers have held up the checkpoint of /nonexistent/held.db"));
+        assert!(said(false).contains("no reader's lock was in its way"), "{}", said(false));
     }
 
     struct Panics;

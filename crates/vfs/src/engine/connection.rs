@@ -554,6 +554,14 @@ impl<S: Store> WalConnection<S> {
 
     pub fn shm_lock(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
         let result = self.change_lock(index, lock);
+        if self.is_checkpointer()
+            && lock.acquire
+            && lock.exclusive
+            && lock.first >= ShmLock::READ
+            && matches!(result, Err(Error::Below(Code::BUSY)))
+        {
+            self.shared.checkpointer.saw_reader();
+        }
         if lock.exclusive && lock.covers(ShmLock::RECOVER) {
             self.recovering.store(lock.acquire && result.is_ok(), Relaxed);
         }
