@@ -191,7 +191,7 @@ fn told<'a>(trace: &'a Trace, advice: &'a Advice, wear: Option<&Wear>) -> TraceT
 fn page_bytes_of(database: &Path) -> Option<u64> {
     use std::io::Read;
     let mut head = [0; 18];
-    std::fs::File::open(database).ok()?.read_exact(&mut head).ok()?;
+    oneflush_vfs::open_database(database).ok()?.read_exact(&mut head).ok()?;
     if !head.starts_with(b"SQLite format 3\0") {
         return None;
     }

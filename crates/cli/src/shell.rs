@@ -10,7 +10,6 @@
 //! messages go to stderr (`ONEFLUSH_LOG`), since they say why it has refused a database.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
@@ -359,7 +358,9 @@ fn load(extension: &Path) -> OsString {
 /// missing.
 fn guarding(database: &Path) -> io::Result<Option<StrategyKind>> {
     let mut header = Vec::new();
-    match File::open(database).and_then(|file| file.take(20).read_to_end(&mut header)) {
+    match oneflush_vfs::open_database(database)
+        .and_then(|file| file.take(20).read_to_end(&mut header))
+    {
         Ok(_) if header.starts_with(b"SQLite format 3\0") && header.ends_with(&[3, 3]) => {
             Ok(oneflush_vfs::guarding_strategy(database)?.or(Some(StrategyKind::Eager)))
         }

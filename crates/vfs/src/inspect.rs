@@ -117,9 +117,19 @@ pub(crate) fn strategy_beside(database: &Path, wanted: Option<Uuid>) -> Option<S
 /// None: there is no guard, or its log is missing.
 pub fn guarding_strategy(database: &Path) -> io::Result<Option<StrategyKind>> {
     let mut header = Vec::new();
-    File::open(database)?.take(guard::HEADER_BYTES as u64).read_to_end(&mut header)?;
+    open_database(database)?.take(guard::HEADER_BYTES as u64).read_to_end(&mut header)?;
     let wanted = guard::of(&header);
     Ok(wanted.and_then(|_| strategy_beside(database, wanted)))
+}
+
+/// Opens a database file to read it. To open a pipe would wait for somebody who writes to it.
+pub fn open_database(path: &Path) -> io::Result<File> {
+    let kind = path.metadata()?.file_type();
+    // To read a folder fails at once, and that error says more.
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(io::Error::other("it is no regular file, so no database"));
+    }
+    File::open(path)
 }
 
 /// Reads the header of a database and its log. Nothing is changed.
@@ -128,7 +138,7 @@ pub fn guarding_strategy(database: &Path) -> io::Result<Option<StrategyKind>> {
 pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     let read = |source| InspectError::Read { path: database.to_owned(), source };
     let mut header = Vec::new();
-    File::open(database)
+    open_database(database)
         .and_then(|file| file.take(guard::HEADER_BYTES as u64).read_to_end(&mut header))
         .map_err(read)?;
     let wanted = guard::of(&header);
@@ -185,7 +195,7 @@ fn contents_of_eager(
             Ok::<(), LogError>(())
         })
         .map_err(of_log)?;
-    let main = FileBelow(Some(File::open(database).map_err(read)?));
+    let main = FileBelow(Some(open_database(database).map_err(read)?));
     let image = FileBelow(File::open(beside(database, image_path)).ok());
     check(&opened, &main, &image)
         .map_err(|source| InspectError::Recover { database: database.to_owned(), source })?;

@@ -70,8 +70,8 @@ pub use ffi::{RegisterError, process_died};
 pub use ffi::{register, register_default};
 pub use ground::{Verdict, verdicts};
 pub use inspect::{
-    AsideLog, InspectError, LogContents, Said, guarding_strategy, inspect, remove_leftovers,
-    settle_aside,
+    AsideLog, InspectError, LogContents, Said, guarding_strategy, inspect, open_database,
+    remove_leftovers, settle_aside,
 };
 #[cfg(feature = "kill-points")]
 pub use kill_point::KillPoint;

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::config::StrategyKind;
 use crate::file_below::FileBelow;
-use crate::inspect::{InspectError, LogContents, inspect, strategy_beside};
+use crate::inspect::{InspectError, LogContents, inspect, open_database, strategy_beside};
 use crate::message_codes::without_codes;
 use crate::names::{board_path, wal_path};
 use crate::path::{beside, serialize_shown, with_suffix};
@@ -76,7 +76,7 @@ pub struct User {
 pub fn survey(database: &Path) -> Result<Survey, InspectError> {
     let failed = |source| InspectError::Read { path: database.to_owned(), source };
     let mut header = Vec::new();
-    let file = File::open(database).map_err(failed)?;
+    let file = open_database(database).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     file.take(guard::HEADER_BYTES as u64).read_to_end(&mut header).map_err(failed)?;
     if !header.is_empty() && !guard::is_any_database(&header) {

@@ -184,13 +184,19 @@ impl Read for Watched {
             let ready = poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&TURN));
             match ready {
                 Ok(0) | Err(Errno::INTR) => continue,
-                Ok(_) => break,
+                Ok(_) => {}
                 Err(error) => return Err(error.into()),
             }
+            match self.file.read(buffer) {
+                // Another reader of the pipe was first.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => {
+                    let bytes = read?;
+                    self.progress.read(bytes);
+                    return Ok(bytes);
+                }
+            }
         }
-        let bytes = self.file.read(buffer)?;
-        self.progress.read(bytes);
-        Ok(bytes)
     }
 }
 

@@ -4,8 +4,8 @@
 //!   txn/s KB/txn fl/tx p99 ms jrnl  mode            process       database
 //!  1234.5   48.7  6.00   1.23  75%  PERSIST FULL    python3 12345 app.db
 //! ```
-//! The last column takes what is left of the width. Plain text has no width, so nothing is cut
-//! there.
+//! The last column takes what is left of the width. In plain text nothing of a name is cut: one
+//! that does not fit 80 columns has a line of its own.
 
 use oneflush_trace::identify::{JournalMode, Synchronous};
 use oneflush_trace::live::{Figures, Load, Row, Snapshot};
@@ -159,13 +159,13 @@ fn figures(rate: f64, figures: &Figures, is_current: bool) -> String {
 
 struct Widths {
     process: usize,
-    /// None: as long as it is.
+    /// None: as long as it is, where need be on a line of its own.
     name: Option<usize>,
 }
 
 impl Widths {
     fn new(size: Option<Size>) -> Widths {
-        let Some(size) = size else { return Widths { process: PROCESS_COLUMNS_WIDE, name: None } };
+        let Some(size) = size else { return Widths { process: PROCESS_COLUMNS, name: None } };
         let more = size.columns.saturating_sub(COLUMNS_MIN);
         let process = (PROCESS_COLUMNS + more / 3).min(PROCESS_COLUMNS_WIDE);
         let before = BEFORE_NAME_COLUMNS - PROCESS_COLUMNS + process;
@@ -184,8 +184,12 @@ impl Widths {
         let mode = mode(row.journal_mode, row.synchronous);
         let process = process(row, self.process);
         let name = printable(&view.name(&row.database));
-        let name = self.name.map_or_else(|| name.clone(), |width| end(&name, width));
-        format!("{figures}  {mode:<MODE_COLUMNS$} {process:<0$} {name}", self.process)
+        let before = format!("{figures}  {mode:<MODE_COLUMNS$} {process:<0$} ", self.process);
+        match self.name {
+            Some(width) => before + &end(&name, width),
+            None if before.chars().count() + name.chars().count() <= COLUMNS_MIN => before + &name,
+            None => format!("{}\n    {name}", before.trim_end()),
+        }
     }
 }
 

@@ -173,3 +173,15 @@ fn what_is_no_database_is_refused() {
     assert_refused(&run("notes.txt"), 1, &["notes.txt", "not a SQLite database"]);
     assert_refused(&run("missing.db"), 1, &["missing.db", "No such file"]);
 }
+
+/// It waited without end for somebody who writes to the pipe, and so did `shell`.
+#[test]
+fn a_pipe_is_no_database() {
+    let sandbox = Sandbox::new();
+    let pipe = sandbox.path().join("pipe.db");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for command in ["stats", "shell"] {
+        let output = sandbox.oneflush().arg(command).arg(&pipe).output().unwrap();
+        assert_refused(&output, 1, &["pipe.db", "no regular file"]);
+    }
+}

@@ -183,6 +183,8 @@ fn without_a_terminal_it_prints_tables_of_80_columns_until_it_is_told_to_stop() 
         "{text}"
     );
     assert!(!text.contains('\u{1b}'), "{text}");
+    let wide = text.lines().find(|line| line.contains(" FULL ") && line.chars().count() > 80);
+    assert_eq!(wide, None);
     assert_no_instances();
 }
 

@@ -39,22 +39,16 @@ impl Format {
         Format::AndroTrace,
     ];
 
-    /// What a trace of this format is recognized by.
+    /// As the refusal of another file names it.
     fn sign(self) -> &'static str {
         match self {
-            Format::Ftrace => "ftrace text (`task-pid [cpu] flags seconds: event: …`)",
-            Format::Blkparse => "blkparse text (`8,0 cpu number seconds pid action RWBS …`)",
-            Format::Most => {
-                "blkparse text of MOST (seconds, action, RWBS, sector, count, pid, name, type, \
-                    file; by tabs)"
-            }
-            Format::Blktrace => "blktrace records (magic 0x65617407, either byte order)",
-            Format::Perf => "perf script text (`name pid [cpu] seconds: block:event: …`)",
-            Format::Strace => {
-                "strace -f -ttt -yy -T text, also with other times or none (`pid \
-                    seconds.microseconds call(…) = …`)"
-            }
-            Format::AndroTrace => "AndroTrace records (.uio)",
+            Format::Ftrace => "ftrace text",
+            Format::Blkparse => "blkparse text (also of MOST)",
+            Format::Most => "",
+            Format::Blktrace => "blktrace records",
+            Format::Perf => "perf script",
+            Format::Strace => "strace -f -ttt -yy -T",
+            Format::AndroTrace => "AndroTrace (.uio)",
         }
     }
 
@@ -105,7 +99,9 @@ pub(super) fn format(begin: &[u8], ended: bool) -> Option<Format> {
 
 /// All that was looked for, in one line.
 pub(super) fn looked_for() -> String {
-    Format::ALL.map(Format::sign).join("; ")
+    let signs: Vec<&str> =
+        Format::ALL.iter().map(|format| format.sign()).filter(|sign| !sign.is_empty()).collect();
+    signs.join(", ")
 }
 
 /// `     0.123 ( 0.005 ms): app/1234 fdatasync(fd: 3</a.db>) = 0`

@@ -25,7 +25,8 @@ pub enum ImportError {
     )]
     Newer { name: String, format: u64, known: u32 },
     #[error("{name}: is in no known format. {}", .hint.map_or_else(
-        || format!("Looked in its first {bytes} bytes for: {looked_for}"),
+        || format!("Looked for in its first {bytes} bytes:\n{looked_for}.\n\
+            How to record each: docs/identify.md#what-it-reads"),
         |hint| (*hint).to_owned(),
     ))]
     Unknown {

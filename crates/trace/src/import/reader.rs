@@ -72,7 +72,7 @@ pub fn open_through<R: Read + Send + 'static>(
     wrap: impl Fn(File) -> R,
 ) -> Result<Reader, ImportError> {
     let name = path.display().to_string();
-    let open_file = |path: &Path| match File::open(path) {
+    let open_file = |path: &Path| match open_to_read(path) {
         Ok(file) => Ok(wrap(file)),
         Err(source) => Err(ImportError::Open { name: path.display().to_string(), source }),
     };
@@ -97,6 +97,14 @@ pub fn open_through<R: Read + Send + 'static>(
         }
     }
     Ok(reader)
+}
+
+/// A pipe is opened at once, whether somebody writes to it or not. Who reads it through a reader
+/// that polls can be interrupted while it waits.
+fn open_to_read(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 /// The files that are one trace with this one, itself among them. They are all files of the form
