@@ -40,13 +40,19 @@ pub fn shortened(name: &str, width: usize) -> String {
     format!("…{end}")
 }
 
+/// What nobody knows is a dash.
 pub fn short(number: f64) -> String {
     match number {
+        number if number.is_nan() => "–".to_owned(),
         0.0 => "0".to_owned(),
         number if number < 10.0 => format!("{number:.2}"),
         number if number < 10_000.0 => format!("{number:.1}"),
         number => format!("{number:.0}"),
     }
+}
+
+pub fn tenths(number: f64) -> String {
+    if number.is_nan() { short(number) } else { format!("{number:.1}") }
 }
 
 /// Words into lines of 80 columns.

@@ -41,6 +41,7 @@ const Bars = (() => {
     const place = (kb) => `${(100 * kb) / widest}%`;
     const cells = Data.traces.flatMap((trace) => Data.classKeys.flatMap((of, at) => {
       const { q25, median, q75 } = trace.kb_by_class[of];
+      if (median === null || trace.bytes[of] === 0) return [];
       const name = Data.traces.length > 1 ? `${trace.trace}: ${Data.classes[at]}` : Data.classes[at];
       const colour = `background:var(${Data.classColours[at]})`;
       const said = `${name}: median ${Format.short(median)} KB, quartiles ${Format.short(q25)} and ${Format.short(q75)} KB`;

@@ -52,9 +52,12 @@ const Charts = (() => {
   }
 
   /** Cumulative curves on a logarithmic axis. `curves`: `{name, colour, curve}`; values below `least` are drawn there. */
-  function cumulative(title, label, curves, least, tick) {
+  function cumulative(title, label, all, least, tick) {
+    // A legend names what is drawn: not what is unknown, and no class without a byte.
+    const curves = all.filter(({ curve }) => curve.values.some((value) => value > 0));
     const element = make("div", { class: "chart", role: "img", "aria-label": `${title}; the table of quantiles has the numbers` });
-    const figure = make("figure", {}, make("figcaption", {}, title), element);
+    const figure = make("figure", {}, make("figcaption", {}, title),
+      curves.length > 0 ? element : make("p", { class: "note" }, "Not known of single transactions, or 0."));
     const ends = curves.flatMap(({ curve }) => (curve.values.length ? [curve.values[0], curve.values[curve.values.length - 1]] : []));
     if (ends.length === 0) return { figure, show() {} };
     const first = Math.max(Math.min(...ends), least);

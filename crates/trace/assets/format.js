@@ -5,8 +5,9 @@ const Format = {
   /** 1,234,567 */
   count: (number) => Math.round(number).toLocaleString("en-US"),
 
-  /** Three digits or so, without an exponent. */
+  /** Three digits or so, without an exponent. Null is what nobody knows. */
   short(number) {
+    if (number === null) return "–";
     const size = Math.abs(number);
     if (size === 0) return "0";
     if (size >= 1000) return Format.count(number);

@@ -46,7 +46,8 @@ const Summary = (() => {
 
   function classes() {
     const section = body("classes");
-    section.append(key(Data.classes.map((name, at) => [`var(${Data.classColours[at]})`, name])));
+    const written = Data.classKeys.map((name) => traces.some((trace) => trace.bytes[name] > 0));
+    section.append(key(Data.classes.map((name, at) => [`var(${Data.classColours[at]})`, name]).filter((_, at) => written[at])));
     section.append(Bars.totals());
     const heads = [{ head: "", word: true }, ...Data.classes, "all"].map((head) => (head.head === undefined ? { head } : head));
     section.append(figures("All transactions", [...heads, { head: "db share" }], traces.map((trace) => {

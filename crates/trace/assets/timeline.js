@@ -39,7 +39,7 @@ const Timeline = (() => {
     const names = { database: columns.databases, mode: columns.modes, process: columns.processes, trace: Data.traces.map((trace) => trace.trace) }[what];
     const counts = new Uint32Array(names.length);
     for (const value of column) counts[value]++;
-    const most = [...counts.keys()].sort((a, b) => counts[b] - counts[a]);
+    const most = [...counts.keys()].filter((value) => counts[value] > 0).sort((a, b) => counts[b] - counts[a]);
     colourOf = new Uint8Array(names.length).fill(COLOURS - 1);
     const own = most.length <= COLOURS ? most : most.slice(0, COLOURS - 1);
     own.forEach((value, at) => (colourOf[value] = at));

@@ -62,6 +62,7 @@ impl Reading<'_> {
         }
         let known = |database: &str| Known {
             page_bytes: self.page_bytes.or_else(|| page_bytes_of(Path::new(database))),
+            is_plain: end.shown.plain_databases.iter().any(|plain| plain == database),
         };
         let trace = Trace {
             name: name.to_owned(),
@@ -88,8 +89,11 @@ impl Sink for Seen {
         &mut self,
         transaction: Transaction,
         _observed: Observed,
-        _reader: &Reader,
+        reader: &Reader,
     ) -> Result<(), Infallible> {
+        if !reader.has_times() {
+            self.0.has_no_times();
+        }
         self.0.transaction(transaction);
         Ok(())
     }

@@ -7,12 +7,14 @@ use oneflush_trace::advise::{Advice, DatabaseAdvice, Life, Row, Step, Strategy, 
 
 use super::read::Trace;
 use crate::identify::table::{grouped, plural, printable};
-use crate::layout::{head, line, row, short, wrapped};
+use crate::layout::{head, line, row, short, tenths, wrapped};
 
 /// Databases that are told; JSON has all.
 const DATABASES_COUNT_MAX: usize = 3;
 /// A recording of less than this says little of a day.
 const SECONDS_ENOUGH: f64 = 3600.0;
+/// What it was recorded with is named where it shows.
+const AS_RECORDED: &str = "as recorded";
 const COLUMNS: [&str; 6] = ["likely", "least", "most", "flushes", "GB/day", "fl/day"];
 
 pub fn advice(trace: &Trace, advice: &Advice, wear: Option<&Wear>) -> String {
@@ -31,11 +33,14 @@ pub fn advice(trace: &Trace, advice: &Advice, wear: Option<&Wear>) -> String {
     }
     if advice.databases.len() > 1 {
         out.push_str("\nall databases; one without an estimate counts as recorded\n");
-        table(&mut out, &advice.total, advice.is_of_device, false);
+        table(&mut out, &advice.total, advice.is_of_device, false, None);
     }
-    at_this_rate(&mut out, advice);
-    if let Some(wear) = wear {
-        of_wear(&mut out, advice, wear);
+    // Without times there is no rate.
+    if !advice.seconds.is_nan() {
+        at_this_rate(&mut out, advice);
+        if let Some(wear) = wear {
+            of_wear(&mut out, advice, wear);
+        }
     }
     for database in advice.databases.iter().take(DATABASES_COUNT_MAX) {
         order(&mut out, database, advice.databases.len() > 1);
@@ -46,12 +51,12 @@ pub fn advice(trace: &Trace, advice: &Advice, wear: Option<&Wear>) -> String {
 fn heading(out: &mut String, trace: &Trace, advice: &Advice) {
     let _ = writeln!(
         out,
-        "{}\n  {}, {} of {} in {:.1} s",
+        "{}\n  {}, {} of {} in {} s",
         printable(&trace.name),
         trace.format,
         plural(advice.transactions, "transaction"),
         plural(advice.databases.len() as u64, "database"),
-        advice.seconds
+        tenths(advice.seconds)
     );
     if !trace.notes.is_empty() {
         wrapped(out, "  ", "  ", &printable(&trace.notes.join("; ")));
@@ -75,20 +80,28 @@ fn of_database(out: &mut String, database: &DatabaseAdvice, advice: &Advice) {
     wrapped(out, "  ", "  ", &words);
     let is_rollback =
         database.rows.iter().any(|row| row.strategy == Strategy::Maw && row.estimate.is_some());
-    table(out, &database.rows, advice.is_of_device, is_rollback);
+    table(out, &database.rows, advice.is_of_device, is_rollback, database.recorded);
     for note in &database.notes {
         wrapped(out, "  ", "  ", &printable(note));
     }
 }
 
-fn table(out: &mut String, rows: &[Row], is_of_device: bool, is_rollback: bool) {
+fn table(
+    out: &mut String,
+    rows: &[Row],
+    is_of_device: bool,
+    is_rollback: bool,
+    recorded: Option<Strategy>,
+) {
     let mut columns = COLUMNS;
     if !is_of_device {
         (columns[3], columns[5]) = ("syncs", "sy/day");
     }
     head(out, "KB a transaction", &columns);
     for each in rows {
-        let name = name(each.strategy, is_rollback);
+        let recorded = recorded.filter(|_| each.strategy == Strategy::Stock);
+        let recorded = recorded.map(|recorded| format!("{AS_RECORDED}, {}", recorded.name()));
+        let name = recorded.as_deref().unwrap_or_else(|| name(each.strategy, is_rollback));
         let Some(estimate) = &each.estimate else {
             let why = each.not_estimated.map_or("", |why| why.words());
             line(out, &format!("  {name}"), std::iter::empty());
@@ -111,7 +124,7 @@ fn table(out: &mut String, rows: &[Row], is_of_device: bool, is_rollback: bool) 
 
 fn name(strategy: Strategy, is_rollback: bool) -> &'static str {
     match (strategy, is_rollback) {
-        (Strategy::Stock, _) => "stock, as recorded",
+        (Strategy::Stock, _) => AS_RECORDED,
         (Strategy::Plain, true) => "plain, in WAL mode",
         (Strategy::Eager, true) => "eager, in WAL mode",
         (Strategy::Waldio, true) => "waldio, in WAL mode",
@@ -119,9 +132,15 @@ fn name(strategy: Strategy, is_rollback: bool) -> &'static str {
     }
 }
 
+/// Of all databases together, which may have been recorded with several strategies.
+fn of_all(strategy: Strategy) -> &'static str {
+    name(strategy, false)
+}
+
 /// 9,999, then thousands and millions.
 fn count(number: f64) -> String {
     match number {
+        number if number.is_nan() => short(number),
         number if number < 10_000.0 => grouped(number.round() as u64),
         number if number < 1e6 => format!("{:.0} k", number / 1e3),
         number => format!("{:.1} M", number / 1e6),
@@ -138,7 +157,7 @@ fn estimated(advice: &Advice) -> impl Iterator<Item = (Strategy, f64, f64, f64)>
 
 fn at_this_rate(out: &mut String, advice: &Advice) {
     let each: Vec<String> = estimated(advice)
-        .map(|(strategy, _, likely, _)| format!("{} {} GB/day", strategy.name(), short(likely)))
+        .map(|(strategy, _, likely, _)| format!("{} {} GB/day", of_all(strategy), short(likely)))
         .collect();
     let mut words = format!("At this rate: {}.", each.join(", "));
     if advice.seconds < SECONDS_ENOUGH {
@@ -169,7 +188,7 @@ fn of_wear(out: &mut String, advice: &Advice, wear: &Wear) {
     }
     let lives: Vec<String> = estimated(advice)
         .filter_map(|(strategy, _, likely, _)| {
-            Some(format!("{} {}", strategy.name(), life(wear.life(likely * 1e9)?)))
+            Some(format!("{} {}", of_all(strategy), life(wear.life(likely * 1e9)?)))
         })
         .collect();
     if let Some((min, max)) = wear.left_bytes().filter(|_| !lives.is_empty()) {
@@ -185,7 +204,7 @@ fn of_wear(out: &mut String, advice: &Advice, wear: &Wear) {
             .collect();
         let _ = write!(
             words,
-            "What is left lasts so many times as long as with stock, if nothing else writes: {}. \
+            "What is left lasts so many times as long as recorded, if nothing else writes: {}. \
              --tbw gives years.",
             times.join(", ")
         );

@@ -9,6 +9,8 @@ use super::table::plural;
 /// Of a trace that was read to its end.
 pub struct Shown {
     pub observed: Observed,
+    /// Databases that were written with the strategy `plain`.
+    pub plain_databases: Vec<String>,
     layer: Layer,
     stacks: Vec<(DeviceId, Vec<DeviceId>)>,
     untied: Vec<DeviceId>,
@@ -17,7 +19,8 @@ pub struct Shown {
 impl Shown {
     pub fn of(identifier: &Identifier, layer: Layer) -> Shown {
         let (stacks, untied) = (identifier.stacks(), identifier.untied_devices());
-        Shown { observed: identifier.observed(), layer, stacks, untied }
+        let plain_databases = identifier.plain_databases();
+        Shown { observed: identifier.observed(), plain_databases, layer, stacks, untied }
     }
 
     /// What a reader of the figures must know; `count`: how many transactions were found.

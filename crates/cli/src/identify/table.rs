@@ -19,6 +19,7 @@ use oneflush_trace::model::{Event, Names};
 pub use oneflush_trace::report::grouped;
 
 use super::shown;
+use crate::layout::tenths;
 
 const WIDTH: usize = 80;
 /// In place of a figure that the trace cannot show.
@@ -122,7 +123,8 @@ impl Table {
         let seconds =
             heading.begin_ns.map_or(0.0, |begin_ns| (heading.end_ns - begin_ns) as f64 / 1e9);
         let events = grouped(heading.events);
-        let _ = writeln!(out, "{name}: {}, {events} events in {seconds:.1} s", reader.format());
+        let seconds = tenths(if known.has_times { seconds } else { f64::NAN });
+        let _ = writeln!(out, "{name}: {}, {events} events in {seconds} s", reader.format());
         let of = plural(self.rows.len() as u64, "database");
         let _ = writeln!(out, "{} of {of}", plural(self.count, "transaction"));
         if let Some((wanted, count)) = left_out {

@@ -45,6 +45,7 @@ impl Reading<'_> {
         trace.format = input.reader.format().to_string();
         trace.partial_count = end.summary.partial_count;
         trace.is_of_calls = !end.shown.observed.device;
+        trace.plain_databases = end.shown.plain_databases.clone();
         trace.notes = notes(skipped);
         trace.notes.extend(end.shown.notes(end.count, skipped));
         if let Some(wanted) = self.wanted {
@@ -93,6 +94,9 @@ impl Sink for Seen<'_, '_> {
                 .transaction(&transaction, reader.names())
                 .iter()
                 .try_for_each(|line| write(file, line))?;
+        }
+        if !reader.has_times() {
+            self.collector.has_no_times();
         }
         self.collector.transaction(transaction, reader.names());
         Ok(())

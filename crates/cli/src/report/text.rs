@@ -6,7 +6,7 @@ use std::fmt::Write;
 use oneflush_trace::report::{CLASSES, Quantiles, Report, Tables};
 
 use crate::identify::table::{grouped, plural, printable};
-use crate::layout::{head, row, short, wrapped};
+use crate::layout::{head, row, short, tenths, wrapped};
 
 /// Databases that are told of each trace; the page has ten, JSON has all.
 const DATABASES_COUNT_MAX: usize = 3;
@@ -68,12 +68,12 @@ pub fn written(file: &str, report: &Report, traces_count: usize) -> String {
 fn heading(out: &mut String, trace: &Tables) {
     let _ = writeln!(
         out,
-        "{}\n  {}, {} of {} in {:.1} s",
+        "{}\n  {}, {} of {} in {} s",
         printable(&trace.name),
         trace.format,
         plural(trace.transactions, "transaction"),
         plural(trace.databases.len() as u64, "database"),
-        trace.seconds
+        tenths(trace.seconds)
     );
     let mut notes = Vec::new();
     if trace.rolled_back > 0 {

@@ -73,7 +73,7 @@ fn a_trace_of_seven_seconds_is_said_to_be_extrapolated() {
     for said in [
         "6 transactions of 3 databases in 7.2 s",
         "Extrapolated: 7.2 s were recorded, and a day is taken to be like them.",
-        "10.0 TB written last: stock",
+        "10.0 TB written last: as recorded",
         "all databases; one without an estimate counts as recorded",
         "PRAGMA journal_mode=WAL oneflush run --strategy plain -- PROGRAM",
     ] {

@@ -180,7 +180,7 @@ fn loads(trace: &Path, case: &Case) -> Loads {
         collector.time(transaction.end_ns);
         collector.transaction(transaction);
     }
-    collector.finish(false, |_| Known { page_bytes: Some(case.page_bytes()) })
+    collector.finish(false, |_| Known { page_bytes: Some(case.page_bytes()), is_plain: false })
 }
 
 impl Judged<'_> {

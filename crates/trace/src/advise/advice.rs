@@ -18,7 +18,7 @@ const DAY_SECONDS: f64 = 86_400.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// As recorded.
+    /// As recorded, whatever it was recorded with ([`DatabaseAdvice::recorded`]).
     Stock,
     Plain,
     Eager,
@@ -155,6 +155,8 @@ pub struct Row {
 #[derive(Clone, Debug, Serialize)]
 pub struct DatabaseAdvice {
     pub database: String,
+    /// The strategy that it was recorded with, if that shows. SQLite alone does not.
+    pub recorded: Option<Strategy>,
     /// "PERSIST FULL", the most frequent first.
     pub modes: Vec<String>,
     pub transactions: u64,
@@ -252,16 +254,13 @@ fn database(load: &Load, loads: &Loads, calibration: &Calibration) -> DatabaseAd
     modes.sort_by_key(|&(_, count)| std::cmp::Reverse(*count));
     DatabaseAdvice {
         database: load.database.clone(),
+        recorded: facts.recorded,
         modes: modes
             .iter()
             .map(|((mode, synchronous), _)| format!("{mode} {synchronous}"))
             .collect(),
         transactions: load.transactions,
-        transactions_per_second: if loads.seconds > 0.0 {
-            load.transactions as f64 / loads.seconds
-        } else {
-            0.0
-        },
+        transactions_per_second: rate(load.transactions as f64, loads.seconds),
         page_bytes: load.page_bytes,
         page_bytes_known: load.is_page_known,
         threads: facts.threads,
@@ -270,6 +269,11 @@ fn database(load: &Load, loads: &Loads, calibration: &Calibration) -> DatabaseAd
         order: choose::order(&facts, &rows),
         rows,
     }
+}
+
+/// Not a number if the seconds are not known.
+fn rate(count: f64, seconds: f64) -> f64 {
+    if seconds == 0.0 { 0.0 } else { count / seconds }
 }
 
 fn row(
@@ -312,7 +316,8 @@ fn row(
     let once =
         [0, 1, 2].map(|at| cost(&steady::once(load, NEXT[at]), strategy, at, true, calibration));
     let continued = [0, 1, 2].map(|at| {
-        let (load, stretches) = steady::continued(load, seconds, NEXT[at]);
+        let known_seconds = if seconds.is_nan() { 0.0 } else { seconds };
+        let (load, stretches) = steady::continued(load, known_seconds, NEXT[at]);
         (cost(&load, strategy, at, false, calibration), stretches)
     });
     let estimate = estimate(load, once, continued, seconds);
@@ -364,7 +369,7 @@ fn estimate(load: &Load, once: [Cost; 3], continued: [(Cost, u64); 3], seconds: 
     };
     let kb = Extent::of(continued.map(|cost| each(cost, Cost::bytes) / KB));
     let flushes = Extent::of(continued.map(|cost| each(cost, |cost| cost.flushes)));
-    let per_day = if seconds > 0.0 { count / seconds * DAY_SECONDS } else { 0.0 };
+    let per_day = rate(count, seconds) * DAY_SECONDS;
     let part = |number: fn(&Cost) -> f64| each(continued[1], number) / KB;
     let whole = |cost: Cost| cost.bytes() + cost.once_bytes + cost.pending_bytes;
     Estimate {
@@ -412,6 +417,9 @@ fn notes(load: &Load, loads: &Loads, rows: &[Row]) -> Vec<String> {
     if load.cut > 0 {
         notes.push(format!("of {} very large transactions only a part is known", load.cut));
     }
+    if loads.seconds.is_nan() {
+        notes.push("the trace has no times, so nothing is said of a day".to_owned());
+    }
     if loads.is_of_calls {
         notes.push(
             "of system calls: bytes are those that calls wrote, flushes are syncs, and nothing of \
@@ -448,8 +456,16 @@ impl choose::Facts {
         threads.dedup();
         let mut processes: Vec<u32> = threads.iter().map(|thread| thread.0).collect();
         processes.dedup();
+        let most = load.modes.iter().max_by_key(|(_, count)| **count).map(|((mode, _), _)| *mode);
         let durable = load.commits.iter().filter(|commit| commit.is_durable).count();
         choose::Facts {
+            recorded: match most {
+                Some(JournalMode::Eager) => Some(Strategy::Eager),
+                Some(JournalMode::Waldio) => Some(Strategy::Waldio),
+                Some(JournalMode::Maw) => Some(Strategy::Maw),
+                Some(JournalMode::Wal) if load.is_plain => Some(Strategy::Plain),
+                _ => None,
+            },
             is_rollback: count(&|mode, _| rollback(mode)) * 2 > load.transactions,
             is_wal: count(&|mode, _| mode == JournalMode::Wal) * 2 > load.transactions,
             is_own_log: count(&|mode, _| {

@@ -16,6 +16,9 @@ const SAME_SHARE: f64 = 0.95;
 /// What the order rests on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
+    /// The strategy that the database was recorded with. `None`: SQLite alone, or one that does not
+    /// show.
+    pub recorded: Option<Strategy>,
     pub is_rollback: bool,
     pub is_wal: bool,
     pub is_own_log: bool,
@@ -48,22 +51,25 @@ pub(super) fn order(facts: &Facts, rows: &[Row]) -> Vec<Step> {
     if let Some(maw) = find(Strategy::Maw).filter(|_| facts.joint > 0) {
         steps.push(maw_step(&maw, &stock, true));
     }
+    if plain_gains && facts.recorded != Some(Strategy::Plain) {
+        steps.push(plain_step(facts, &plain, &stock));
+    }
     if let Some(eager) = eager.filter(|_| eager_is_worth) {
         steps.push(eager_step(facts, &eager, &stock));
-    }
-    if plain_gains {
-        steps.push(plain_step(facts, &plain, &stock));
     }
     if let Some(maw) = find(Strategy::Maw).filter(|_| facts.joint == 0) {
         steps.push(maw_step(&maw, &stock, false));
     }
     if steps.is_empty() {
-        let text = if facts.is_durable {
+        let text = if facts.recorded.is_some() {
+            "stays: another strategy gains nothing here"
+        } else if facts.is_durable {
             "stays: with one writer in WAL mode no strategy gains much here"
         } else {
             "stays: commits that nobody synchronizes leave no flush to save"
         };
-        steps.push(Step { strategy: Strategy::Stock, text: text.to_owned(), how: Vec::new() });
+        let strategy = facts.recorded.unwrap_or(Strategy::Stock);
+        steps.push(Step { strategy, text: text.to_owned(), how: Vec::new() });
     }
     steps
 }
@@ -93,7 +99,8 @@ fn plain_step(facts: &Facts, plain: &Estimate, stock: &Estimate) -> Step {
 
 fn eager_step(facts: &Facts, eager: &Estimate, stock: &Estimate) -> Step {
     let mut text = format!(
-        "{}; only if whoever opens the database meanwhile uses Oneflush, too",
+        "{}; only if whoever opens the database meanwhile uses Oneflush, too: its guard keeps \
+         stock SQLite from opening the file",
         share(eager, stock)
     );
     if facts.processes > 1 {

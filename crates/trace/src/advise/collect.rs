@@ -47,6 +47,8 @@ pub(super) struct Commit {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
     pub page_bytes: Option<u64>,
+    /// It was recorded with the strategy `plain`.
+    pub is_plain: bool,
 }
 
 /// The commits of one database.
@@ -71,11 +73,14 @@ pub struct Load {
     pub(super) unplaced: u64,
     /// Transactions with more requests than are kept.
     pub(super) cut: u64,
+    /// It was recorded with the strategy `plain`.
+    pub(super) is_plain: bool,
 }
 
 /// All databases of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Loads {
+    /// Not a number where the trace has no times.
     pub seconds: f64,
     /// A trace of system calls: no device.
     pub is_of_calls: bool,
@@ -89,9 +94,15 @@ pub struct Collector {
     kept: HashMap<Database, Vec<Transaction>>,
     begin_ns: Option<u64>,
     end_ns: u64,
+    has_no_times: bool,
 }
 
 impl Collector {
+    /// Times are the numbers of lines.
+    pub fn has_no_times(&mut self) {
+        self.has_no_times = true;
+    }
+
     pub fn event(&mut self, event: &Event) {
         if event.has_time() {
             self.time(event.time_ns);
@@ -104,7 +115,10 @@ impl Collector {
         self.end_ns = self.end_ns.max(time_ns);
     }
 
-    pub fn transaction(&mut self, transaction: Transaction) {
+    pub fn transaction(&mut self, mut transaction: Transaction) {
+        if self.has_no_times {
+            (transaction.begin_ns, transaction.end_ns) = (0, 0);
+        }
         self.kept.entry(transaction.database.clone()).or_default().push(transaction);
     }
 
@@ -122,7 +136,10 @@ impl Collector {
         databases.sort_by(|one, other| {
             (other.transactions, &one.database).cmp(&(one.transactions, &other.database))
         });
-        let seconds = self.end_ns.saturating_sub(begin_ns) as f64 / 1e9;
+        let seconds = match self.has_no_times {
+            true => f64::NAN,
+            false => self.end_ns.saturating_sub(begin_ns) as f64 / 1e9,
+        };
         Loads { seconds, is_of_calls, databases }
     }
 }
@@ -132,6 +149,7 @@ fn load(database: String, transactions: &[Transaction], known: Known, is_of_call
     let mut load = Load {
         database,
         page_bytes: page_bytes.unwrap_or(PAGE_BYTES_DEFAULT),
+        is_plain: known.is_plain,
         is_page_known: known.page_bytes.is_some() || is_of_calls && page_bytes.is_some(),
         ..Load::default()
     };

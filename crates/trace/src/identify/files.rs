@@ -32,6 +32,14 @@ pub(super) enum Role {
     Temp,
 }
 
+/// A thread of ours, where a WAL is SQLite's own: that of `plain`.
+pub(super) const CHECKPOINTER: &str = "oneflush-ckpt";
+
+/// `plain` has kept the WAL over a close.
+pub(super) fn is_kept(path: &str) -> bool {
+    path.strip_suffix(DELETED).unwrap_or(path).ends_with("-oneflush-kept")
+}
+
 /// Longer endings stand before those that they end with.
 const SIDE_FILES: [(&str, Role); 8] = [
     ("-oneflush-kept", Role::Wal),

@@ -255,6 +255,17 @@ impl Identifier {
         self.requests.untied_devices()
     }
 
+    /// Databases that were written with the strategy `plain`: a WAL is kept, or a thread of `plain`
+    /// has written.
+    pub fn plain_databases(&self) -> Vec<String> {
+        let is_plain = |known: &&Known| known.track.is_plain;
+        self.databases
+            .iter()
+            .filter(is_plain)
+            .map(|known| known.track.database.to_string())
+            .collect()
+    }
+
     /// The next complete transaction.
     pub fn next_transaction(&mut self) -> Option<Transaction> {
         self.ready.pop_front()
@@ -368,6 +379,10 @@ impl Identifier {
         };
         match (file.or(of_window), thread) {
             (Some(File::Of(index, role)), _) => {
+                let name = request.actor.name.map(|name| names.text(name));
+                self.databases[index].track.is_plain |= role == Role::Wal
+                    && (name == Some(files::CHECKPOINTER)
+                        || request.file.is_some_and(|file| files::is_kept(names.text(file))));
                 let owner = Owner::Track(index);
                 self.is_written_at(index, device);
                 let context = Context {

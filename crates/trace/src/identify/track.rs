@@ -99,6 +99,8 @@ pub(super) struct Track {
     last_joint: Option<u64>,
     /// The trace has SQLite's locks.
     pub shows_locks: bool,
+    /// The WAL is one of `plain`.
+    pub is_plain: bool,
     /// Of a database of LS-MVBT.
     pub layout: Option<Layout>,
     /// Somebody wants the single requests.
@@ -133,6 +135,7 @@ impl Track {
             is_first: true,
             last_joint: None,
             shows_locks: false,
+            is_plain: false,
             layout: None,
             keeps_accesses: false,
         }

@@ -40,6 +40,13 @@ impl Entry {
     pub fn total_bytes(&self) -> u64 {
         self.bytes.iter().sum()
     }
+
+    /// Its bytes are not its own: another one's synchronization has written them, or it has written
+    /// those of others.
+    pub(super) fn shares_bytes(&self) -> bool {
+        let reason = self.confidence.reason;
+        reason.is_written_elsewhere() || reason.has_others_bytes()
+    }
 }
 
 /// A trace that was read to its end.
@@ -68,6 +75,11 @@ pub struct Trace {
     /// A trace of system calls: no device was observed. It has no flush, no journal of the file
     /// system and no metadata.
     pub is_of_calls: bool,
+    /// Times of the trace are the numbers of its lines.
+    pub has_no_times: bool,
+    /// Databases that were written with the strategy `plain`. Of our other strategies the mode says
+    /// it.
+    pub plain_databases: Vec<String>,
     /// It is a group of a data set, so other options choose from it.
     pub is_dataset: bool,
     /// What a reader of the figures must know: events that were lost, lines that were not
@@ -87,9 +99,15 @@ pub struct Collector {
     events: u64,
     begin_ns: Option<u64>,
     end_ns: u64,
+    has_no_times: bool,
 }
 
 impl Collector {
+    /// Times are the numbers of lines.
+    pub fn has_no_times(&mut self) {
+        self.has_no_times = true;
+    }
+
     pub fn event(&mut self, event: &Event) {
         if !event.has_time() {
             return;
@@ -109,7 +127,7 @@ impl Collector {
         let entry = Entry {
             begin_ns: transaction.begin_ns,
             latency_ns: transaction.latency_ns(),
-            has_latency: true,
+            has_latency: !self.has_no_times,
             silent_ns: transaction.silent_ns,
             bytes: [traffic.db, traffic.journal, traffic.fs_journal, traffic.metadata]
                 .map(|amount| amount.bytes),
@@ -149,6 +167,7 @@ impl Collector {
             databases: self.databases.into_vec().iter().map(ToString::to_string).collect(),
             processes: self.process_names,
             events: self.events,
+            has_no_times: self.has_no_times,
             begin_ns: self.begin_ns.unwrap_or(0),
             end_ns: self.end_ns,
             ..Trace::default()

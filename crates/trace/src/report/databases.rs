@@ -23,6 +23,7 @@ pub struct DatabaseRow {
     pub share_of_bytes: f64,
     /// `None` if no device was observed.
     pub flushes: Option<u64>,
+    /// Not a number where nobody knows it.
     pub median_ms: f64,
     pub median_kb: f64,
     /// Journal mode and synchronization that most of its transactions had.
@@ -51,8 +52,14 @@ pub(super) fn rows(trace: &Trace) -> Vec<DatabaseRow> {
         bytes: sum.bytes,
         share_of_bytes: share(sum.bytes.total(), total_bytes),
         flushes: (!trace.is_of_calls).then_some(sum.flushes),
-        median_ms: sum.latencies.quantile(0.5) as f64 / 1e6,
-        median_kb: sum.volumes.quantile(0.5) as f64 / 1024.0,
+        median_ms: match sum.latencies.count() {
+            0 => f64::NAN,
+            _ => sum.latencies.quantile(0.5) as f64 / 1e6,
+        },
+        median_kb: match tally.shares_bytes() {
+            true => f64::NAN,
+            false => sum.volumes.quantile(0.5) as f64 / 1024.0,
+        },
         mode: sum
             .modes
             .iter()

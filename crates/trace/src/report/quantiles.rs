@@ -12,7 +12,7 @@ pub fn quantile(sorted: &[u64], share: f64) -> u64 {
 }
 
 /// The quantiles of the paper's tables, and the lower quartile of its Figure 23. In the unit by
-/// which the values were divided.
+/// which the values were divided. What nobody knows is not a number, and null in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Quantiles {
     pub q25: f64,
@@ -22,6 +22,23 @@ pub struct Quantiles {
     pub q99: f64,
     pub q999: f64,
     pub max: f64,
+}
+
+impl Quantiles {
+    pub(super) const UNKNOWN: Quantiles = Quantiles {
+        q25: f64::NAN,
+        median: f64::NAN,
+        average: f64::NAN,
+        q75: f64::NAN,
+        q99: f64::NAN,
+        q999: f64::NAN,
+        max: f64::NAN,
+    };
+
+    /// Only the average is known.
+    pub(super) fn of_average(self) -> Quantiles {
+        Quantiles { average: self.average, ..Quantiles::UNKNOWN }
+    }
 }
 
 /// A cumulative distribution: this share of all is at most this value. Values rise.

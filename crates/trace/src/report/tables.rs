@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::collect::Trace;
 use super::databases::{self, DatabaseRow};
 use super::quantiles::{Curve, Quantiles};
+use super::values::Values;
 
 const NS_PER_MS: f64 = 1e6;
 const BYTES_PER_KB: f64 = 1024.0;
@@ -42,12 +43,14 @@ impl ByClass<u64> {
     }
 }
 
-/// All figures of one trace. Quantiles of no transactions are 0.
+/// All figures of one trace. Quantiles of no transactions are 0. What the trace lacks is not a
+/// number, and null in JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tables {
     pub trace: String,
     pub name: String,
     pub format: String,
+    /// Not a number without times.
     pub seconds: f64,
     pub events: u64,
     pub transactions: u64,
@@ -77,24 +80,47 @@ impl Tables {
     pub fn new(trace: &Trace) -> Tables {
         let tally = &trace.tally;
         let class = |class: usize| &tally.by_class[class];
+        let (has_latencies, shares_bytes) = (tally.latencies.count() > 0, tally.shares_bytes());
+        let volumes = |values: &Values| match values.quantiles(BYTES_PER_KB) {
+            quantiles if shares_bytes => quantiles.of_average(),
+            quantiles => quantiles,
+        };
+        let curve = |values: &Values| match shares_bytes {
+            true => Curve::default(),
+            false => values.curve(BYTES_PER_KB),
+        };
+        let mut notes = trace.notes.clone();
+        if shares_bytes && tally.count > 0 {
+            notes.push(format!(
+                "{} transactions were written together with others: of KB a transaction only the \
+                 average is known",
+                super::grouped(tally.sharing_count)
+            ));
+        }
         let databases = databases::rows(trace);
         Tables {
             trace: trace.label.clone(),
             name: trace.name.clone(),
             format: trace.format.clone(),
-            seconds: (trace.end_ns - trace.begin_ns) as f64 / 1e9,
+            seconds: match trace.has_no_times {
+                true => f64::NAN,
+                false => (trace.end_ns - trace.begin_ns) as f64 / 1e9,
+            },
             events: trace.events,
             transactions: tally.count,
             rolled_back: tally.rolled_back.count,
             cut_off: trace.partial_count,
-            notes: trace.notes.clone(),
+            notes,
             flushes: (!trace.is_of_calls).then_some(tally.flushes),
-            latency_ms: tally.latencies.quantiles(NS_PER_MS),
+            latency_ms: match has_latencies || tally.count == 0 {
+                true => tally.latencies.quantiles(NS_PER_MS),
+                false => Quantiles::UNKNOWN,
+            },
             latency_curve: tally.latencies.curve(NS_PER_MS),
-            kb: tally.volumes.quantiles(BYTES_PER_KB),
-            kb_curve: tally.volumes.curve(BYTES_PER_KB),
-            kb_by_class: ByClass::of(|number| class(number).quantiles(BYTES_PER_KB)),
-            kb_by_class_curves: ByClass::of(|number| class(number).curve(BYTES_PER_KB)),
+            kb: volumes(&tally.volumes),
+            kb_curve: curve(&tally.volumes),
+            kb_by_class: ByClass::of(|number| volumes(class(number))),
+            kb_by_class_curves: ByClass::of(|number| curve(class(number))),
             bytes: tally.bytes,
             databases_count: databases.len() as u64,
             databases,

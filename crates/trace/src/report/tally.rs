@@ -36,6 +36,8 @@ pub struct Tally {
     pub(super) checkpoint_bytes: u64,
     pub(super) unsure: Vec<(Reason, u64)>,
     pub(super) largest: Option<Entry>,
+    /// Transactions whose bytes are not their own.
+    pub(super) sharing_count: u64,
     /// By the number of the database.
     pub(super) databases: Vec<OfDatabase>,
 }
@@ -54,6 +56,14 @@ pub(super) struct OfDatabase {
     pub(super) volumes: Values,
     pub(super) modes: Vec<((JournalMode, Synchronous), u64)>,
     pub(super) undo: Undo,
+    pub(super) wal: Unchecked,
+}
+
+/// What went to a WAL since a checkpoint last copied pages of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unchecked {
+    bytes: u64,
+    pub(super) bytes_max: u64,
 }
 
 /// Committed transactions with a rollback journal, and what they would write in WAL mode.
@@ -91,12 +101,30 @@ impl Tally {
             checkpoint_bytes: 0,
             unsure: Vec::new(),
             largest: None,
+            sharing_count: 0,
             databases: Vec::new(),
         }
     }
 
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Of so many transactions single volumes mean nothing: only averages are right.
+    pub(super) fn shares_bytes(&self) -> bool {
+        self.sharing_count * 100 >= self.count.max(1)
+    }
+
+    /// The mode that most transactions had.
+    pub(super) fn mode(&self) -> Option<JournalMode> {
+        let mut counts: Vec<(JournalMode, u64)> = Vec::new();
+        for ((mode, _), count) in self.databases.iter().flat_map(|database| &database.modes) {
+            match counts.iter_mut().find(|(known, _)| known == mode) {
+                Some((_, sum)) => *sum += count,
+                None => counts.push((*mode, *count)),
+            }
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(mode, _)| mode)
     }
 
     /// Transactions whose latency is known.
@@ -136,7 +164,9 @@ impl Tally {
         if entry.confidence.value < CONFIDENCE_MIN {
             bump(&mut self.unsure, entry.confidence.reason);
         }
-        if self.largest.is_none_or(|largest| bytes >= largest.total_bytes()) {
+        if entry.shares_bytes() {
+            self.sharing_count += 1;
+        } else if self.largest.is_none_or(|largest| bytes >= largest.total_bytes()) {
             self.largest = Some(*entry);
         }
         self.add_to_database(entry, bytes);
@@ -160,6 +190,11 @@ impl Tally {
         }
         database.volumes.add(bytes);
         bump(&mut database.modes, (entry.journal_mode, entry.synchronous));
+        if entry.journal_mode == JournalMode::Wal {
+            let wal = &mut database.wal;
+            wal.bytes = if entry.bytes[0] > 0 { 0 } else { wal.bytes + entry.bytes[1] };
+            wal.bytes_max = wal.bytes_max.max(wal.bytes);
+        }
         if keeps_old_pages(entry.journal_mode) && entry.outcome == Outcome::Committed {
             database.undo.count += 1;
             database.undo.bytes += bytes;

@@ -241,3 +241,82 @@ fn a_second_trace_is_told_beside_the_first() {
                     and a median latency of 3.00 ms in place of 12.0 ms (-75 %).";
     assert_eq!((finding.trace.as_str(), finding.text.as_str()), ("after", expected));
 }
+
+fn in_mode(mode: JournalMode, count: u64) -> Vec<Transaction> {
+    let of_mode = |one| Transaction { journal_mode: mode, ..one };
+    alike(count, 10, [4, 20, 2, 0]).into_iter().map(of_mode).collect()
+}
+
+/// A recording of `eager` was told to start the program with `eager`, and nobody was told of the
+/// guard: stock SQLite cannot open the file meanwhile.
+#[test]
+fn eager_is_advised_with_its_guard_and_not_to_who_uses_it() {
+    let action = |mode| of_kind(in_mode(mode, 100), "journaling").unwrap().action;
+    for mode in [JournalMode::Eager, JournalMode::Waldio, JournalMode::Maw] {
+        assert!(!action(mode).contains("eager"), "{}", action(mode));
+    }
+    let of_stock = action(JournalMode::Wal);
+    assert!(of_stock.contains("--strategy eager") && of_stock.contains("guard"), "{of_stock}");
+    // `plain` is known by its thread, and does not start the program with itself.
+    let plain = || Trace {
+        plain_databases: vec!["/a.db".to_owned()],
+        ..trace("t", in_mode(JournalMode::Wal, 100))
+    };
+    for finding in findings(&[plain()]) {
+        assert!(!finding.action.contains("oneflush run -- CMD"), "{finding:?}");
+    }
+}
+
+/// With NORMAL a checkpoint's synchronization was "one transaction of 5.1 MB, as much as 10,456
+/// median ones (0.0 KB)", and VACUUM and bulk loads were blamed.
+#[test]
+fn what_a_checkpoint_carries_is_no_large_transaction() {
+    let with = |reason, one| Transaction {
+        confidence: Confidence { value: 0.9, reason },
+        journal_mode: JournalMode::Wal,
+        ..one
+    };
+    let mut transactions: Vec<Transaction> =
+        alike(1000, 1, [0; 4]).into_iter().map(|one| with(Reason::Lock, one)).collect();
+    transactions.push(with(Reason::Carries, transaction("/a.db", 30_000, 9, [100, 5000, 0, 0])));
+    let report = Report::new(&[trace("t", transactions)]);
+    assert!(report.findings.iter().all(|finding| finding.kind != "large transaction"));
+    let kb = report.traces[0].kb;
+    assert!(kb.median.is_nan() && kb.max.is_nan());
+    assert!((kb.average - 5100.0 / 1001.0).abs() < 0.001, "{kb:?}");
+    assert!(report.traces[0].notes[0].contains("only the average is known"));
+    assert!(serde_json::to_string(&report).unwrap().contains("\"median\":null"));
+}
+
+/// A reader that pinned the WAL was "one transaction wrote 549.9 MB".
+#[test]
+fn a_wal_that_no_checkpoint_empties_is_told() {
+    let unchecked = |of_checkpoint: u64| {
+        let transactions = (0..4000).map(|n| {
+            let db = if n % 1000 == 999 { of_checkpoint } else { 0 };
+            let one = transaction("/a.db", n * 20, 1, [db, 12, 0, 0]);
+            Transaction { journal_mode: JournalMode::Wal, ..one }
+        });
+        of_kind(transactions, "unchecked wal")
+    };
+    let found = unchecked(0).unwrap();
+    assert!(found.text.starts_with("46.9 MB went to the WAL of /a.db in one go"), "{found:?}");
+    assert!(found.action.contains("wal_autocheckpoint") && !found.text.contains("reader"));
+    assert_eq!(unchecked(400), None);
+}
+
+/// Latencies of a trace without times were those of its line numbers.
+#[test]
+fn without_times_no_latency_is_told() {
+    let mut collector = oneflush_trace::report::Collector::default();
+    collector.has_no_times();
+    let names = oneflush_trace::model::Names::default();
+    for one in alike(100, 1500, [4, 20, 2, 0]) {
+        collector.transaction(one, &names);
+    }
+    let report = Report::new(&[collector.finish()]);
+    let tables = &report.traces[0];
+    assert!(tables.latency_ms.median.is_nan() && tables.seconds.is_nan());
+    assert!(tables.databases[0].median_ms.is_nan());
+    assert!(report.findings.iter().all(|finding| finding.kind != "long transactions"));
+}

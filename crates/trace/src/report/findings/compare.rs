@@ -27,17 +27,21 @@ fn said(first: &Tables, other: &Tables) -> Finding {
     };
     let (bytes, before_bytes) = (other.kb.average * 1024.0, first.kb.average * 1024.0);
     let (latency, before_latency) = (other.latency_ms.median, first.latency_ms.median);
+    let latency = match latency.is_nan() || before_latency.is_nan() {
+        true => String::new(),
+        false => format!(
+            ", and a median latency of {} in place of {}{}",
+            duration(latency),
+            duration(before_latency),
+            change(before_latency, latency),
+        ),
+    };
     let text = format!(
-        "Beside {}, a transaction writes {} in place of {}{}{flushes}, and a median latency of {} \
-            in \
-         place of {}{}.",
+        "Beside {}, a transaction writes {} in place of {}{}{flushes}{latency}.",
         first.trace,
         amount(bytes),
         amount(before_bytes),
         change(before_bytes, bytes),
-        duration(latency),
-        duration(before_latency),
-        change(before_latency, latency),
     );
     let basis = format!(
         "averages of {} and {} transactions",

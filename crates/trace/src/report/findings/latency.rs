@@ -48,6 +48,7 @@ fn long(trace: &Trace, tables: &Tables) -> Option<Finding> {
 
 fn tail(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let latency = &tables.latency_ms;
+    // Without times the latencies are no numbers, and nothing is said.
     let medians = latency.q99 / latency.median.max(0.001);
     (tables.transactions >= TAIL_TRANSACTIONS_MIN && medians >= TAIL_MEDIANS_MIN).then(|| {
         let text = format!(

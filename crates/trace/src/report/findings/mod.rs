@@ -4,6 +4,7 @@
 mod compare;
 mod doubt;
 mod latency;
+mod pinned;
 mod volume;
 mod wal;
 
@@ -12,6 +13,7 @@ use serde::Serialize;
 use super::collect::{Entry, Trace};
 use super::tables::Tables;
 use super::tally::Tally;
+use crate::identify::JournalMode;
 
 /// No finding rests on fewer transactions.
 pub(super) const TRANSACTIONS_COUNT_MIN: u64 = 30;
@@ -41,6 +43,7 @@ pub(super) fn each(traces: &[Trace], tables: &[Tables]) -> Vec<Finding> {
             continue;
         }
         findings.extend(volume::findings(trace, tables));
+        findings.extend(pinned::findings(trace, tables));
         findings.extend(wal::findings(trace, tables));
         findings.extend(latency::findings(trace, tables));
         findings.extend(doubt::findings(trace, tables));
@@ -56,6 +59,20 @@ fn finding(
     action: impl Into<String>,
 ) -> Finding {
     Finding { kind, trace: tables.trace.clone(), text, basis, action: action.into() }
+}
+
+/// What `eager` asks of others, wherever it is advised.
+const GUARD: &str = "its guard keeps stock SQLite from opening the file meanwhile";
+
+/// The strategy of ours that most of the transactions had.
+fn strategy(trace: &Trace) -> Option<&'static str> {
+    match trace.tally.mode()? {
+        JournalMode::Eager => Some("eager"),
+        JournalMode::Waldio => Some("waldio"),
+        JournalMode::Maw => Some("maw"),
+        JournalMode::Wal if !trace.plain_databases.is_empty() => Some("plain"),
+        _ => None,
+    }
 }
 
 /// Whether most of the transactions keep old pages in a rollback journal.

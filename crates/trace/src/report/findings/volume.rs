@@ -1,7 +1,8 @@
 //! Where the bytes go.
 
 use super::{
-    Finding, amount, count, database, finding, mostly_rollback, percent, share, transactions, whole,
+    Finding, GUARD, amount, count, database, finding, mostly_rollback, percent, share, strategy,
+    transactions, whole,
 };
 use crate::report::collect::Trace;
 use crate::report::databases::OTHER_DATABASES;
@@ -44,15 +45,21 @@ fn journaling(trace: &Trace, tables: &Tables) -> Option<Finding> {
             percent(of_all(bytes.db)),
         );
         let action = if mostly_rollback(&trace.tally) {
-            "Set PRAGMA journal_mode=WAL; the database keeps it."
-        } else if bytes.fs_journal > bytes.journal {
+            "Set PRAGMA journal_mode=WAL; the database keeps it.".to_owned()
+        } else if bytes.fs_journal > bytes.journal && strategy(trace).is_none() {
             "Let the -wal file keep its size: keep one connection open, and leave PRAGMA \
                 journal_size_limit at -1; or start \
              the program with `oneflush run -- CMD`, which makes the space ahead."
+                .to_owned()
         } else {
-            "Put more rows into a transaction (BEGIN … COMMIT). Where several connections commit \
-                at once, start the program \
-             with `oneflush run --strategy eager -- CMD`."
+            let rows = "Put more rows into a transaction (BEGIN … COMMIT).";
+            match strategy(trace) {
+                None | Some("plain") => format!(
+                    "{rows} Fewer bytes for the same rows: `oneflush run --strategy eager -- CMD`; \
+                     {GUARD}."
+                ),
+                Some(_) => rows.to_owned(),
+            }
         };
         finding("journaling", tables, text, whole(tables), action)
     })
@@ -93,13 +100,19 @@ fn flushes(trace: &Trace, tables: &Tables) -> Option<Finding> {
             "A transaction makes the device empty its cache {each:.1} times; one would do."
         );
         let basis = format!("{} flushes of {}", count(flushes), transactions(tables));
-        let action = if mostly_rollback(&trace.tally) {
-            "Set PRAGMA journal_mode=WAL: a commit in a -wal file that keeps its size needs one \
-                flush."
-        } else {
-            "Start the program with `oneflush run -- CMD`: the file grows ahead of commits, and \
-                writers who commit at once \
-             share a flush."
+        let action = match strategy(trace) {
+            _ if mostly_rollback(&trace.tally) => {
+                "In WAL mode (PRAGMA journal_mode=WAL) a commit in a -wal file that keeps its size \
+                    needs one flush."
+            }
+            None => {
+                "Start the program with `oneflush run -- CMD`: the file grows ahead of commits, \
+                    and writers who commit at once share a flush."
+            }
+            Some(_) => {
+                "Keep one connection open: each first open and last close has flushes of its own, \
+                    and few commits pay for them here."
+            }
         };
         finding("flushes", tables, text, basis, action)
     })
@@ -138,6 +151,10 @@ fn checkpoints(trace: &Trace, tables: &Tables) -> Option<Finding> {
 }
 
 fn largest(trace: &Trace, tables: &Tables) -> Option<Finding> {
+    if trace.tally.shares_bytes() {
+        // The bytes of one are those of others.
+        return None;
+    }
     let entry = trace.tally.largest?;
     let bytes = entry.total_bytes();
     let medians = bytes as f64 / 1024.0 / tables.kb.median.max(0.5);
@@ -149,8 +166,9 @@ fn largest(trace: &Trace, tables: &Tables) -> Option<Finding> {
             count(medians.round() as u64),
         );
         let at = (entry.begin_ns - trace.begin_ns.min(entry.begin_ns)) as f64 / 1e9;
-        let median = tables.kb.median;
-        let basis = format!("it began at {at:.1} s of the trace; the median is {median:.1} KB");
+        let at = if trace.has_no_times { "–".to_owned() } else { format!("{at:.1}") };
+        let median = amount(tables.kb.median * 1024.0);
+        let basis = format!("it began at {at} s of the trace; the median is {median}");
         let action = "If it is a VACUUM, use PRAGMA auto_vacuum=INCREMENTAL with PRAGMA \
             incremental_vacuum(N); if a bulk load, \
                       COMMIT every some thousand rows.";
