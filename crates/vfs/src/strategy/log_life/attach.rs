@@ -303,18 +303,7 @@ impl<L: KeptLog> LogLife<L> {
     ///   backup has replaced. It gets another name, with the image that it may stand on.
     pub(super) fn set_log_aside(&self, board: &Board) -> Result<(), AttachError> {
         let path = self.log_path();
-        if !self.files.exists(&path)? {
-            return Ok(());
-        }
-        let missing = || AttachError::LogMissing;
-        let why = why_kept::<L, _>(|| self.files.open_log(&path)?.ok_or_else(missing))?;
-        let alone = board.join();
-        board.common().leave();
-        if !alone? {
-            // Their database was moved away, and this one has its name.
-            return Err(AttachError::OtherBoard);
-        }
-        let Some(why) = why else { return Ok(()) };
+        let Some(why) = self.why_log_stays(board)? else { return Ok(()) };
         let uuid =
             self.files.open_log(&path)?.and_then(|file| L::open(file, &Options::default()).ok());
         let aside = self.free_aside_path(uuid.map(|log| log.uuid()))?;
@@ -329,6 +318,24 @@ impl<L: KeptLog> LogLife<L> {
                 [OF-132]"
         ));
         Ok(())
+    }
+
+    /// Why the log beside a database without a guard must not be removed. `None`: it holds no
+    /// commit, or there is none.
+    pub(super) fn why_log_stays(&self, board: &Board) -> Result<Option<String>, AttachError> {
+        let path = self.log_path();
+        if !self.files.exists(&path)? {
+            return Ok(None);
+        }
+        let missing = || AttachError::LogMissing;
+        let why = why_kept::<L, _>(|| self.files.open_log(&path)?.ok_or_else(missing))?;
+        let alone = board.join();
+        board.common().leave();
+        if !alone? {
+            // Their database was moved away, and this one has its name.
+            return Err(AttachError::OtherBoard);
+        }
+        Ok(why)
     }
 
     /// SQLite is about to delete a WAL that nobody has open, as it does where the database file is

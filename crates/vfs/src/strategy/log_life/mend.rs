@@ -7,6 +7,7 @@
 //! | the guard, and SQLite's own WAL | an undone close | removing the guard; then as below |
 //! | no guard, and SQLite's own WAL | SQLite, `stock`, `plain` | copying it into the database |
 //! | no WAL mode; a log or an image | a backup over a crashed database | setting the log aside |
+//! | no guard, a log without commits; `maw` | a death while it was made or retired | removing it |
 //! | no database, and a log | the same, encrypted ([`garbled`]) | nothing: it is refused |
 //!
 //! - A close is *undone* when it was not synced, SQLite alone went on, and power was lost.
@@ -18,7 +19,7 @@ use oneflush_blocklog::Error as LogError;
 use super::{AttachError, KeptLog, LogLife, garbled, write_guard};
 use crate::config::Options;
 use crate::error::{Code, Error};
-use crate::names::{journal_path, wal_path};
+use crate::names::{board_path, journal_path, wal_path};
 use crate::port::{Below, SyncRequest};
 use crate::strategy::board::Board;
 use crate::strategy::guard;
@@ -97,6 +98,39 @@ impl<L: KeptLog> LogLife<L> {
                 self.files.delete(&log, false)?;
             }
             Ok(())
+        });
+        self.tidy(&board);
+        board.common().unlock(0..0);
+        result
+    }
+
+    /// Removes log and board that nobody uses, where no guard names them. A process that dies while
+    /// it makes a log or retires it leaves them. Only the next commit would find them, and a
+    /// connection that reads makes none. A log with commits stays.
+    ///
+    /// The caller has a shared lock on the database, so nobody sets a guard. `header` was read
+    /// under it.
+    pub fn clear_leftovers(
+        &self,
+        main: &dyn Below,
+        header: &[u8; guard::HEADER_BYTES],
+    ) -> Result<(), AttachError> {
+        let log = self.log_path();
+        let is_there =
+            self.files.is_there(&log)? || self.files.is_there(&board_path(&self.path))?;
+        if !is_there || !guard::is_database(header) {
+            return Ok(());
+        }
+        let board = self.lock_board()?;
+        let result = self.why_log_stays(&board).and_then(|why| {
+            if why.is_some() {
+                return Ok(());
+            }
+            if board.is_guard_unsure() {
+                // After a loss of power the guard may be there again, and name this log.
+                write_guard(&board, main, header)?;
+            }
+            Ok(self.files.delete(&log, true)?)
         });
         self.tidy(&board);
         board.common().unlock(0..0);

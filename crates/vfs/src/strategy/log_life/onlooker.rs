@@ -151,6 +151,10 @@ impl Onlooker {
             header.is_some_and(|header| header.is_ok_and(|header| !guard::is_database(&header)))
         };
         if self.wanted_log()?.is_none() && (!is_garbled || !self.files.exists(&self.log_path())?) {
+            if self.kind.is_for_rollback() && self.files.is_there(&self.log_path())? {
+                // What a process has left that died while it made or retired the log.
+                let _ = self.files.recover(&self.path, self.kind);
+            }
             if lock(&SAID).insert(self.path.clone()) {
                 self.files.warn(&format!(
                     "oneflush: {}: open for reading only, so strategy {} is not in force: it is \
@@ -240,7 +244,7 @@ impl Strategy for Onlooker {
     }
 
     fn closing(&self) {
-        if self.was_beside.load(Relaxed)
+        if (self.was_beside.load(Relaxed) || self.kind.is_for_rollback())
             && let Ok(Some(wanted)) = self.wanted_log()
             && let Ok(None) = self.look_on(wanted)
         {

@@ -81,6 +81,8 @@ pub struct MawLog {
 pub struct State {
     /// Connections of this process that are open.
     users: u32,
+    /// The first of them has not read yet.
+    looks_for_leftovers: bool,
     pub open: Option<OpenLog>,
     pub board: Board,
     /// The link that the board names, if it was read.
@@ -126,6 +128,7 @@ impl MawLog {
             process: std::process::id(),
             state: Mutex::new(State {
                 users: 0,
+                looks_for_leftovers: false,
                 open: None,
                 board: no_board(),
                 link: None,
@@ -227,7 +230,10 @@ impl MawLog {
     /// A connection has opened the database file. A crash may have garbled its header, and the
     /// guard in it. [`MawLog::closed`] must follow.
     pub fn opened(&self, main: &dyn Below) -> Result<(), Error> {
-        self.state().users += 1;
+        let mut state = self.state();
+        state.looks_for_leftovers |= state.users == 0;
+        state.users += 1;
+        drop(state);
         self.life.mend_garbled(main)
     }
 
@@ -251,6 +257,10 @@ impl MawLog {
             state.detach();
         }
         if wanted.is_none() {
+            if std::mem::take(&mut state.looks_for_leftovers) {
+                // They do no harm. The next opener tries again.
+                let _ = self.life.clear_leftovers(main, &header);
+            }
             return Ok(());
         }
         let brought = match &state.open {

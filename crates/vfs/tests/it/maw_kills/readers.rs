@@ -96,6 +96,48 @@ fn a_reader_after_a_writer_that_died_in_the_middle_sees_whole_transactions() {
     }
 }
 
+/// A log that no guard names was left to the next commit, and so was its board. A program that
+/// only reads makes none: the files stayed for ever.
+#[test]
+fn a_reader_alone_leaves_nothing_of_a_writer_that_died_while_it_made_a_log() {
+    use KillPoint::*;
+    for point in [LogMade, PageOneLogged, Guarded] {
+        for more in ["", "mode=ro"] {
+            let about = format!("{point:?}, {more}");
+            let pair = Pair::new();
+            let [main, other] = pair.paths();
+            let mut victim = Worker::start(&pair, 4, 100_000, Some((point, 2)));
+            assert!(victim.is_dead_by(Instant::now() + GOES_ON), "{about}");
+            let mut said = Said::default();
+            said.add(victim);
+            assert_ne!(pair.files(), ["a.db", "b.db", "c.db"], "{about}");
+            let _no_start = without_starts();
+            let reader = insist(&about, || open(&main, &other, "delete", more));
+            insist(&about, || look(&reader)).unwrap();
+            drop(reader);
+            assert_eq!(pair.files(), ["a.db", "b.db", "c.db"], "{about}");
+        }
+    }
+}
+
+/// The reader keeps the writer from retiring its log. At its own close it looked after a log only
+/// where that was its WAL, and `maw` has none: the guard stayed on a database that nobody used.
+#[test]
+fn a_reader_that_goes_last_leaves_a_plain_file() {
+    let pair = Pair::new();
+    let [main, other] = pair.paths();
+    let writer = open(&main, &other, "delete", "").unwrap();
+    commit(&writer, 1, 1, 1).unwrap();
+    let reader = open(&main, &other, "delete", "mode=ro").unwrap();
+    reader.execute_batch("BEGIN; SELECT n FROM main.common; SELECT n FROM other.common").unwrap();
+    let _no_start = without_starts();
+    drop(writer);
+    assert_ne!(pair.files(), ["a.db", "b.db", "c.db"], "the reader is in the way");
+    reader.execute_batch("COMMIT").unwrap();
+    drop(reader);
+    assert_eq!(pair.files(), ["a.db", "b.db", "c.db"]);
+}
+
 /// This program again, as a user who may only read.
 #[test]
 fn reads_as_another_user() {
