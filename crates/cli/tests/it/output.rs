@@ -100,7 +100,7 @@ fn in_a_directory_each_strategy_has_what_it_wrote_in_every_form() {
     }
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert!(picture.contains(&format!(">{}</text>", kb[0])), "{picture}");
-    assert!(picture.contains(&format!(">{} +", kb[2])) && picture.contains("own counters"));
+    assert!(picture.contains(&format!(">{} +", kb[2])) && picture.contains(">by the strategies"));
 }
 
 #[test]
