@@ -8,8 +8,8 @@
 //! threads may run.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 #[cfg(not(feature = "shuttle"))]
@@ -242,6 +242,17 @@ impl<T> StaticMutex<T> {
         let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
         self.passages.load(Ordering::Acquire);
         StaticMutexGuard { guard, passages: &self.passages }
+    }
+
+    /// For what can be left out. In the child of a fork a thread that is not there may have it.
+    pub fn try_lock(&self) -> Option<StaticMutexGuard<'_, T>> {
+        let guard = match self.mutex.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        self.passages.load(Ordering::Acquire);
+        Some(StaticMutexGuard { guard, passages: &self.passages })
     }
 }
 

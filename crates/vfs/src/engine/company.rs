@@ -2,6 +2,9 @@
 //!
 //! A close that finds others at the database says so. Where a last close has waited for others in
 //! vain, they are not likely any more.
+//!
+//! Only waits depend on this. No fork waits for its lock, so nothing here waits for it either: a
+//! child may find it taken for ever.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -19,7 +22,7 @@ static SEEN: LazyLock<StaticMutex<HashMap<String, Instant>>> = LazyLock::new(Sta
 
 /// A close has found others at this database.
 pub fn seen(path: &str) {
-    let mut seen = SEEN.lock();
+    let Some(mut seen) = SEEN.try_lock() else { return };
     if seen.len() >= DATABASES_MAX && !seen.contains_key(path) {
         seen.clear();
     }
@@ -28,9 +31,12 @@ pub fn seen(path: &str) {
 
 /// Others have not come while they were waited for.
 pub fn missed(path: &str) {
-    SEEN.lock().remove(path);
+    if let Some(mut seen) = SEEN.try_lock() {
+        seen.remove(path);
+    }
 }
 
 pub fn is_likely(path: &str) -> bool {
-    SEEN.lock().get(path).is_some_and(|at| at.elapsed() < LATELY)
+    let Some(seen) = SEEN.try_lock() else { return false };
+    seen.get(path).is_some_and(|at| at.elapsed() < LATELY)
 }

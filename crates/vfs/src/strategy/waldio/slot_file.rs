@@ -45,7 +45,7 @@ pub struct SlotFile {
     header: LogHeader,
     /// Those of the WAL's header, as far as this process knows.
     salts: AtomicU64,
-    /// So many slots are there, durably.
+    /// So many slots are there.
     slots: AtomicU32,
     extensions: AtomicU64,
     /// Writes are durable when they return.
