@@ -3,7 +3,7 @@
 //!
 //! Originals and copies are opened in an order by seed. Then
 //!
-//! 1. each original is what it is without copies, and no log of it is set aside;
+//! 1. each original is what it is without copies, and leaves no log;
 //! 2. a copy is what its original is. One that was copied alone may be refused. Afterwards, with
 //!    the others beside it and under its own name, all are what the originals are;
 //! 3. no open of a copy changes a file of an original.
@@ -78,11 +78,11 @@ pub fn check(
         }
     }
     let left = machine.disk().image();
-    let is_aside = |name: &&String| name.contains("-maw-");
+    let is_log = |name: &&String| name.contains("-maw");
     let of_original = |name: &&String| files.iter().any(|file| name.starts_with(file.as_str()));
     let may_stay = copies.len() == 1;
-    let set_aside = left.files.keys().filter(is_aside).find(|name| !may_stay || of_original(name));
-    if let Some(log) = set_aside {
+    let log_left = left.files.keys().filter(is_log).find(|name| !may_stay || of_original(name));
+    if let Some(log) = log_left {
         return Err(format!("{log} is still there (opened: {told})"));
     }
     let [(at, copy)] = copies.as_slice() else { return Ok(()) };
