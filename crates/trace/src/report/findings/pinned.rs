@@ -28,8 +28,9 @@ pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
         "{} transactions of this database; SQLite checkpoints every 1,000 pages by default",
         count(database.volumes.count())
     );
-    let action = "Ask a connection for PRAGMA wal_autocheckpoint: 0 means that nobody does it. \
-        Else look for a connection that keeps a snapshot: a statement that is not reset, a transaction \
-        that is left open. While one does, PRAGMA wal_checkpoint(TRUNCATE) answers with busy=1.";
+    let action = "Ask a connection for PRAGMA wal_autocheckpoint: with 0 nobody checkpoints. Else \
+        look for a connection that keeps a snapshot: a statement that is not reset, a \
+        transaction that is left open. While one does, PRAGMA wal_checkpoint(TRUNCATE) answers \
+        with busy=1.";
     vec![finding("unchecked wal", tables, text, basis, action)]
 }
