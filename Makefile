@@ -56,7 +56,7 @@ oneflush-sqlite3:
 	rm -rf build/shell/data && mkdir build/shell/data
 	python3 crates/sqlite-lsmvbt/tests/shell.py $(RELEASE)/oneflush-sqlite3 build/shell/data
 
-## wheel: one Python wheel for this machine, in build/wheel, and the line that installs it; some two minutes
+## wheel: one Python wheel for this machine, in build/wheel, and the line that installs it; two to three minutes
 wheel: ready
 	@packages/python/wheel
 

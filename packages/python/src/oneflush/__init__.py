@@ -14,7 +14,7 @@ except ModuleNotFoundError as error:
     # The source of a checkout: what the build writes, and the extension, are not here.
     raise ImportError(
         "oneflush is imported from its source, without the extension; `make wheel` in the clone "
-        "makes a wheel in two minutes, and says the pip install line for it"
+        "makes a wheel in some minutes, and says the pip install line for it"
     ) from error
 from oneflush._connect import connect
 from oneflush._errors import (
