@@ -70,7 +70,8 @@ fn recorded(place: &Place, hidden: Hidden) -> (Sandbox, Output) {
     let script = format!("echo written > {0}/file; sync {0}/file", place.path().display());
     command.arg(plain.get_program()).args(["trace", "-o", "t.zst", "--dir"]).arg(place.path());
     let output = command.args(["--", "sh", "-c", &script]).output().unwrap();
-    run(Command::new("umount").arg(at));
+    // The command's own input is that /dev/null.
+    run(Command::new("umount").arg("--lazy").arg(at));
     (sandbox, output)
 }
 
