@@ -17,7 +17,7 @@ pub const AGAIN: u8 = 75;
 const LINE: &str = "0 done, 1 found or failed, 2 usage, 3 refused, 75 try again";
 /// Those that become another program, or start one.
 const OF_A_PROGRAM: &[(&str, &str)] = &[
-    ("run", "CMD's own; 1 failed, 2 usage, 126 not executable, 127 not there"),
+    ("run", "CMD's own; 1 failed, 2 usage, 3 refused; 126 and 127 as env's"),
     ("shell", "the sqlite3 shell's own; before it 1 failed, 2 usage"),
     ("trace", "CMD's own; else 0 done, 1 failed, 2 usage, 3 refused"),
 ];

@@ -21,9 +21,9 @@ use clap::Args;
 use oneflush_measure::handover;
 use oneflush_vfs::{OptionError, StrategyKind};
 
-use crate::Failure;
 use crate::engine::Engine;
 use crate::library::{self, EXTENSION, LibraryError, SQLITE};
+use crate::{Failure, exit};
 use program::Without;
 
 const EXAMPLES: &str = "Examples:
@@ -52,21 +52,11 @@ is told so.
 
 oneflush run becomes the program: process number, signals and exit status are
 the program's own. Oneflush's messages go to standard error, unless ONEFLUSH_LOG
-is off, syslog or a file.
-
-Exit codes: the program's own, or
-  1     Oneflush cannot be loaded
-  2     wrong command line
-  3     --require: a database would be opened without Oneflush
-  126   the program cannot be executed
-  127   there is no such program";
+is off, syslog or a file.";
 
 const PRELOAD: &str = "liboneflush_preload.so";
 /// That a process ends which opens a database without Oneflush, for the library that is preloaded.
 const REQUIRE_VARIABLE: &str = "ONEFLUSH_RUN_REQUIRE";
-
-/// With `--require`.
-const REFUSED: u8 = 3;
 
 /// What SQLite's shell was built from, for the one that is preloaded.
 pub(crate) const SHELL_SOURCE: &str = "ONEFLUSH_SHELL_SOURCE";
@@ -133,7 +123,7 @@ impl From<RunError> for Failure {
             RunError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             RunError::Start { .. } => CANNOT_EXECUTE,
             RunError::EngineAndStrategy => 2,
-            RunError::Required { .. } => REFUSED,
+            RunError::Required { .. } => exit::REFUSED,
             RunError::Library(_)
             | RunError::Unpreloadable(_)
             | RunError::Link { .. }

@@ -498,7 +498,7 @@ impl Checkpointer {
                     format!(
                         "oneflush: the checkpoint of {path} has not come to its end for {seconds} \
                             s, and no reader's lock was in its way; its WAL grows until it does \
-                            [OF-203]"
+                            [OF-238]"
                     )
                 };
                 self.run.warn(&message);

@@ -64,7 +64,7 @@ pub fn settle_aside(
                 is_known = true;
                 continue;
             }
-            let need = coordinator.need(names.is_at_home, named, &OnDisk);
+            let need = coordinator.need(&names.own, named, &OnDisk);
             let is_settled = match need {
                 Ok(Need::Settled(None)) => true,
                 Ok(Need::Unknown) => said.with.is_some_and(is_plain),

@@ -57,6 +57,30 @@ fn is_on_ext4(path: &Path) -> bool {
     mounts.lines().any(|line| line.contains(&number) && line.contains(" - ext4 "))
 }
 
+/// Somebody cut the image under a running program. The next store to its memory ended the program
+/// by SIGBUS, with all that it had to do besides.
+#[test]
+fn an_image_that_somebody_has_cut_is_an_error_and_no_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    for left_bytes in [0, 5000, 100_000] {
+        let db = open(&path);
+        let before: u32 = db.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
+        insert(&db, 100);
+        if is_on_ext4(&path) {
+            assert!(is_mapped(&path));
+            let cut = std::fs::OpenOptions::new().write(true).open(image(&path)).unwrap();
+            cut.set_len(left_bytes).unwrap();
+            for _ in 0..3 {
+                let failed = db.execute("INSERT INTO t VALUES (1)", []).unwrap_err();
+                assert_eq!(failed.sqlite_error_code(), Some(rusqlite::ErrorCode::SystemIoFailure));
+            }
+        }
+        drop(db);
+        sound(&open(&path), before + 100);
+    }
+}
+
 #[test]
 fn the_image_is_mapped_after_some_commits_on_ext4_and_until_the_last_close() {
     let dir = tempfile::tempdir().unwrap();

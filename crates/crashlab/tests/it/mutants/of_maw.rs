@@ -53,7 +53,7 @@ fn a_database_without_the_link_to_its_commits_is_caught() {
 /// A copy beside its original takes the original's log for its own.
 #[test]
 fn a_link_that_is_followed_whatever_the_names_say_is_caught() {
-    let wrong = ["its open changed an original"];
+    let wrong = ["its open changed an original", "was opened alone"];
     is_caught(of(VfsMutant::NamesUnread), Workload::Attach, &wrong);
 }
 

@@ -102,6 +102,13 @@ impl ImageStore {
         image.write(data, offset)
     }
 
+    /// True if somebody else has cut the image, so that a store may end the process. Asked before
+    /// each of them. Between the question and the store there is a microsecond.
+    pub fn is_cut(&self, board: &Board, image: &dyn Below) -> Result<bool, Code> {
+        let is_mapped = matches!(*lock(&self.0), State::Mapped(_));
+        Ok(is_mapped && image.size_bytes()? < board.image_bytes())
+    }
+
     /// The last connection of this process closes the image.
     pub fn closed(&self) {
         *lock(&self.0) = State::default();

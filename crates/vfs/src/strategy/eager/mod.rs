@@ -501,6 +501,15 @@ impl EagerLog {
         by_bytes: u64,
     ) -> Result<(), Code> {
         let board = self.board();
+        if self.image.is_cut(&board, image)? {
+            self.life.files.warn(&format!(
+                "oneflush: {}: somebody has cut this file while it is in use. What was \
+                    acknowledged is in the log. Close the database everywhere, and open it \
+                    again [OF-237]",
+                self.image_path()
+            ));
+            return Err(Code::IOERR_WRITE);
+        }
         if extend_image(&board, image, offset + bytes.len() as u64, by_bytes)? {
             self.note_space();
         }

@@ -198,9 +198,8 @@ pub struct Named {
 /// What a log says of the databases with commits in it.
 #[derive(Default)]
 pub struct Names {
-    /// The log's own database is where it was when they were written down. So the others may be
-    /// where they were, too.
-    pub is_at_home: bool,
+    /// Where the log's own database was when the others were written down.
+    pub own: String,
     pub others: Vec<Named>,
 }
 
@@ -213,7 +212,7 @@ impl Coordinator<'_> {
             };
             let own = others.iter().find(|other| other.uuid == self.log.uuid());
             if let Some(own) = own {
-                names.is_at_home = own.database == self.database;
+                own.database.clone_into(&mut names.own);
             }
             for other in others.iter().filter(|other| other.uuid != self.log.uuid()) {
                 let known = names.others.iter_mut().find(|known| known.uuid == other.uuid);
@@ -234,14 +233,19 @@ impl Coordinator<'_> {
         Ok(names)
     }
 
-    /// Whether that database needs the log. If this one is not at home, it is a copy or was moved,
-    /// and only what lies beside it can belong to it.
+    /// Whether that database needs the log. Where this one has another name than it had (`own`),
+    /// nobody knows which copy belongs to which. In another folder it is a copy or was moved, and
+    /// only what lies beside it can belong to it.
     pub fn need(
         &self,
-        is_at_home: bool,
+        own: &str,
         Named { uuid, path: recorded, .. }: &Named,
         look: &dyn Look,
     ) -> Result<Need, Code> {
+        if !is_same_name(own, self.database) && !mutant::is(Mutant::NamesUnread) {
+            return Ok(Need::Unknown);
+        }
+        let is_at_home = own == self.database;
         let beside = beside(self.database, recorded);
         let home = is_at_home.then(|| recorded.to_owned());
         let mut places: Vec<String> = home.into_iter().chain([beside]).collect();
@@ -325,7 +329,7 @@ pub fn remove_aside(database: &str, path: &str, files: &dyn LogFiles) -> Result<
     let coordinator = Coordinator { database, log: &log };
     let names = coordinator.names()?;
     for named in &names.others {
-        let need = coordinator.need(names.is_at_home, named, &ByVfs(files))?;
+        let need = coordinator.need(&names.own, named, &ByVfs(files))?;
         if !matches!(need, Need::Settled(None)) {
             return Ok(());
         }

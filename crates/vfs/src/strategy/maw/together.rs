@@ -415,7 +415,7 @@ impl MawLog {
             if self.has_left(named) {
                 continue;
             }
-            match coordinator.need(names.is_at_home, named, &ByVfs(&**files))? {
+            match coordinator.need(&names.own, named, &ByVfs(&**files))? {
                 Need::Linked(database) => match files.leave_log(&database) {
                     Ok(true) => {}
                     Ok(false) => return Err(self.cannot_leave(&database)),

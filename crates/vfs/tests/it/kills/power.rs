@@ -23,6 +23,12 @@ fn word(board: &[u8], at: usize) -> u64 {
 /// numbers, and some of them are older than the log.
 #[test]
 fn an_old_version_of_the_board_is_not_gone_on_with() {
+    // On a busy machine the worker may be dead before its board is read the first time.
+    while !goes_on_from_an_old_board() {}
+}
+
+/// False: the board that was read is the last one.
+fn goes_on_from_an_old_board() -> bool {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     create(&path);
@@ -46,11 +52,14 @@ fn an_old_version_of_the_board_is_not_gone_on_with() {
     assert!(worker.is_dead_by(deadline));
     assert!(said.add(worker));
     let last = std::fs::read(&board).unwrap();
-    assert_ne!(last[..512], old_board[..512], "the log went on after the copy");
+    if last[..512] == old_board[..512] {
+        return false;
+    }
     old_image[32 + word(&old_board, COMMITTED) as usize * (24 + 4096)..].fill(0);
     std::fs::write(&board, old_board).unwrap();
     std::fs::write(&image, old_image).unwrap();
     said.check(&path, "an old board");
+    true
 }
 
 /// The header that the database has while the worker uses it. None: the worker has ended, and the
