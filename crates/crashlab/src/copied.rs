@@ -3,7 +3,7 @@
 //!
 //! Originals and copies are opened in an order by seed. Then
 //!
-//! 1. each original is what it is without copies, and leaves no log;
+//! 1. each original is what it is without copies, and no log of it is set aside;
 //! 2. a copy is what its original is. One that was copied alone may be refused. Afterwards, with
 //!    the others beside it and under its own name, all are what the originals are;
 //! 3. no open of a copy changes a file of an original.
@@ -78,12 +78,13 @@ pub fn check(
         }
     }
     let left = machine.disk().image();
-    // The simulated disk tells nobody of an empty file.
-    let logs = left.files.iter().filter(|(name, log)| name.contains("-maw") && log.size() > 0);
+    // What was set aside before, and what a crash left of a log that was being made, stays.
+    let is_new = |name: &&String| !with_copies.files.contains_key(*name);
+    let set_aside = left.files.keys().filter(|name| name.contains("-maw-")).filter(is_new);
     let of_original = |name: &String| files.iter().any(|file| name.starts_with(file.as_str()));
     let may_stay = copies.len() == 1;
-    let log_left = logs.map(|(name, _)| name).find(|name| !may_stay || of_original(name));
-    if let Some(log) = log_left {
+    let mut set_aside = set_aside.filter(|name| !may_stay || of_original(name));
+    if let Some(log) = set_aside.next() {
         return Err(format!("{log} is still there (opened: {told})"));
     }
     let [(at, copy)] = copies.as_slice() else { return Ok(()) };

@@ -251,25 +251,24 @@ impl Coordinator<'_> {
         let mut places: Vec<String> = home.into_iter().chain([beside]).collect();
         places.dedup();
         for (at, place) in places.iter().enumerate() {
-            let Some(file) = look.open(&maw_path(place))? else {
-                if at > 0 || !look.is_there(place)? {
-                    continue;
-                }
-                // Without its own log it cannot say where its commits are.
-                let is_guarded =
-                    look.header(place)?.is_some_and(|it| guard::of(&it) == Some(*uuid));
-                return Ok(if is_guarded { Need::Unknown } else { Need::Settled(None) });
-            };
-            let Ok(own) = OpenLog::open(file, &Options::default()) else {
-                return Ok(Need::Unknown);
-            };
-            if own.log.uuid() != *uuid {
-                // It was closed since, or another one has taken its place.
-                if at == 0 && is_at_home {
+            // Whoever is linked has the guard, durably, and a log that says so.
+            let header = look.header(place)?;
+            if header.is_some_and(|it| guard::is_database(&it) && guard::of(&it) != Some(*uuid)) {
+                if at == 0 {
                     return Ok(Need::Settled(None));
                 }
                 continue;
             }
+            let Some(file) = look.open(&maw_path(place))? else {
+                if header.is_none() {
+                    continue;
+                }
+                return Ok(Need::Unknown);
+            };
+            let own = OpenLog::open(file, &Options::default()).ok();
+            let Some(own) = own.filter(|own| own.log.uuid() == *uuid) else {
+                return Ok(Need::Unknown);
+            };
             return Ok(match own.link() {
                 Err(_) => Need::Unknown,
                 Ok(Some(link)) if link.uuid != self.log.uuid() => {
