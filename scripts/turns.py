@@ -23,7 +23,7 @@ STAGES = {
     "slow": (240, "tests of the crates that take longer: failing disks, soaks, whole trials, estimates"),
     "laboratory": (60, "papers, fleets, emulated flash, guests' plans: the laboratory's own tests"),
     "states": (120, "200,000 states of the crash simulator, all strategies and engines"),
-    "model": (180, "turns and the group flush in all orders of threads"),
+    "model": (180, "turns, the group flush, a shared log and closing in many orders of threads"),
     "tsan": (270, "races, by ThreadSanitizer"),
     "all-clients": (600, "drivers in five languages, recipes, versions of the crate's dependents"),
     "compat": (420, "stock SQLite, Litestream, backups, kills, full disks beside ours"),
