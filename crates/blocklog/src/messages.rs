@@ -18,8 +18,8 @@
 //! 2. No descriptor is kept. A program may close descriptors that it does not know, and the number
 //!    may then be another file's. Without one, a file that was rotated away is made anew, and a
 //!    forked child has nothing stale.
-//! 3. Nothing is written to a descriptor 2 that has become another file ([`stderr`]).
-//! 4. The number of lines is bounded: the same message at most once a minute, and [`LINES_MAX`]
+//! 3. Nothing is written to a descriptor 2 that has become another file (`stderr.rs`).
+//! 4. The number of lines is bounded: the same message at most once a minute, and `LINES_MAX`
 //!    lines a minute in all.
 
 mod file;

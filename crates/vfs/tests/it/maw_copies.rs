@@ -103,7 +103,7 @@ fn a_log_can_be_told_that_a_database_is_gone_for_good() {
     let [member, coordinator] = crashed(dir.path(), 3);
     std::fs::remove_file(&member).unwrap();
     std::fs::remove_file(side(&member, "-maw")).unwrap();
-    assert_eq!(counts(&[coordinator.clone()]), [4]);
+    assert_eq!(counts(std::slice::from_ref(&coordinator)), [4]);
     let settle =
         |forget, dry| oneflush_vfs::settle_aside(&coordinator, said(None, forget), dry).unwrap();
     let (stays, known) = settle(Some("other.db"), false);
@@ -123,7 +123,7 @@ fn a_member_that_was_copied_alone_takes_its_commits_and_touches_nothing() {
     std::fs::create_dir(&there).unwrap();
     let lone = there.join("0.db");
     put(&member, &lone, copy);
-    assert_eq!(counts(&[lone.clone()]), [4]);
+    assert_eq!(counts(std::slice::from_ref(&lone)), [4]);
     assert_eq!(files(&lone), [""]);
     assert_eq!(contents(&dir.path().join("one")), before, "the original was touched");
 
@@ -150,7 +150,7 @@ fn a_renamed_copy_resolves_nothing_and_touches_nothing() {
     let why = oneflush_vfs::inspect(&member_copy).unwrap_err().to_string();
     assert!(why.contains("[OF-145]"), "{why}");
     put(&coordinator, &coordinator_copy, copy);
-    assert_eq!(counts(&[coordinator_copy.clone()]), [4]);
+    assert_eq!(counts(std::slice::from_ref(&coordinator_copy)), [4]);
     // The database beside it belongs to the original.
     assert_eq!(asides(&coordinator_copy).len(), 1);
     let now = contents(&dir.path().join("one"));
