@@ -135,7 +135,7 @@ fn goes_on(
             return Err(format!("{file}: SQLite alone finds {alone:?} after a close of {found:?}"));
         }
     }
-    match image.files.keys().find(|name| name.contains("-maw") || name.ends_with("-xfs")) {
+    match image.files.keys().find(|name| name.ends_with("-maw") || name.ends_with("-xfs")) {
         Some(left) => Err(format!("{left} is still there after the last close")),
         None => Ok(()),
     }
