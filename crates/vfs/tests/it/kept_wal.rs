@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use oneflush_blocklog::record_lock::record_lock_at;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
@@ -248,6 +249,26 @@ fn a_very_long_wal_is_cut_once_its_mark_is_durable() {
 }
 
 /// The promise: a WAL that was closed means nothing to another database file.
+/// A process that dies loses its lock on the database, and a moment later that on the WAL, by which
+/// it shows that the WAL's name is durable. A WAL that got another name and its own again meanwhile
+/// would be taken for durable.
+#[test]
+fn a_wal_that_another_process_still_shows_is_not_kept() {
+    let (_dir, path) = closed();
+    let db = open(&path);
+    insert(&db, 1);
+    let shown = File::options().read(true).write(true).open(side(&path, "-wal")).unwrap();
+    let byte = 0x4000_0000 + i64::from(std::process::id()) + 1;
+    record_lock_at(&shown, libc::F_OFD_SETLK, libc::F_WRLCK, byte).unwrap();
+    drop(db);
+    assert!(!side(&path, KEPT).exists() && !side(&path, "-wal").exists(), "{:?}", beside(&path));
+    drop(shown);
+    let db = open(&path);
+    insert(&db, 1);
+    drop(db);
+    assert!(side(&path, KEPT).exists());
+}
+
 #[test]
 fn another_database_file_in_the_place_of_the_old_one_is_what_counts() {
     let _guard = recorder::begin();

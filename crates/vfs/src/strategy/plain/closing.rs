@@ -51,10 +51,11 @@ impl Plain {
         // Invariant 5.
         let closing = *lock(&self.closing);
         if let Some(wal) = wal.filter(|_| closing == Closing::Kept) {
-            let marked = kept::close(wal, store.salts.end_bytes());
-            // If the mark fails, SQLite deletes the WAL. Or the WAL stays, and the next opener
-            // recovers what the database file has.
-            *lock(&self.closing) = if marked.is_ok() { Closing::Marked } else { Closing::No };
+            // Invariant 2 of `shown`. If the mark fails, SQLite deletes the WAL. Or the WAL stays,
+            // and the next opener recovers what the database file has.
+            let is_marked = !store.shown.is_shown_by_others()
+                && kept::close(wal, store.salts.end_bytes()).is_ok();
+            *lock(&self.closing) = if is_marked { Closing::Marked } else { Closing::No };
         }
         // The checkpoint of the last close was refused, so the WAL stays. SQLite reports the pages
         // as copied even where it could not copy them.

@@ -9,9 +9,10 @@
 //!
 //! 1. The lock is taken only when the entry is durable: after this process has synced the WAL, or
 //!    while another process shows the same file.
-//! 2. While the lock is there the WAL keeps its name. A WAL is renamed or deleted under the
-//!    database's exclusive lock. Each connection with an open WAL has the shared lock, and the lock
-//!    here goes with the last of them.
+//! 2. While the lock is there the WAL keeps its name, or is deleted. A WAL is renamed or deleted
+//!    under the database's exclusive lock. Each connection with an open WAL has the shared lock,
+//!    and the lock here goes with the last of them. A process that dies may lose the shared lock
+//!    first. So a WAL that somebody still shows is not renamed: it would come back by that name.
 //! 3. Only who may write the WAL can show it.
 
 use std::fs::{File, OpenOptions};
@@ -58,6 +59,11 @@ impl Shown {
         shown.as_ref().is_some_and(|file| is_at(file, &self.path))
     }
 
+    /// Another process has not ended to show the file with this name. This one shows nothing.
+    pub fn is_shown_by_others(&self) -> bool {
+        self.open().is_none_or(|file| is_locked(&file))
+    }
+
     /// The last connection of this process closes the WAL.
     pub fn end(&self) {
         *lock(&self.file) = None;
@@ -102,6 +108,8 @@ mod tests {
         let byte = BYTES.start + i64::from(std::process::id()) + 1;
         record_lock_at(&other, libc::F_OFD_SETLK, libc::F_WRLCK, byte).unwrap();
         assert!(own.is_durable());
+        let third = shown(&path);
+        assert!(third.is_shown_by_others());
         drop(other);
         assert!(own.is_durable(), "this process shows it now");
         std::fs::rename(&path, dir.path().join("elsewhere")).unwrap();
