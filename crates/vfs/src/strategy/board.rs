@@ -217,9 +217,7 @@ impl OwnBoard {
         board.common().leave();
         board
     }
-}
 
-impl OwnBoard {
     /// How long the last close of a log waits for company, if company is likely.
     pub fn patience_at_last_close(&self) -> Duration {
         match self.get().common().batching().flush_time() * COMPANY_FLUSHES {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use oneflush_blocklog::{Error as LogError, Log, Lsn, Storage, Uuid, Written, is_full};
 
-use super::board::Common;
+use super::board::{Board, Common};
 use super::guard::HEADER_BYTES;
 use super::space::Room;
 use crate::config::StrategyKind;
@@ -191,8 +191,24 @@ pub fn code_of(error: &LogError) -> Code {
     }
 }
 
-/// A write or sync of a log, or of what it stands on, has failed, and the board says so to all
-/// processes. `why` is known where the system has said it.
+/// A write or sync of a log has failed, or of the database file that it stands on: the board says
+/// so to all processes, and one line to people. `why` is known where the system has said it.
+#[cold]
+pub fn fail(
+    files: &dyn LogFiles,
+    file: &str,
+    board: &Board,
+    code: Code,
+    unsure: Option<Lsn>,
+    why: Option<String>,
+) {
+    if board.failure().is_none() {
+        say_failed(files, file, code, why);
+    }
+    board.fail(code, unsure);
+}
+
+/// That nothing more is acknowledged.
 #[cold]
 pub fn say_failed(files: &dyn LogFiles, file: &str, code: Code, why: Option<String>) {
     let why = why.unwrap_or_else(|| what_failed(code).to_owned());

@@ -15,7 +15,6 @@ use crate::kill_point::KillPoint;
 use crate::port::{Below, LockLevel};
 use crate::stats::clock;
 use crate::strategy::guard;
-use crate::strategy::log_files::say_failed;
 use crate::strategy::log_life::{AttachError, Attached, How, write_guard};
 use crate::sync::lock;
 use crate::wal_file::WalFile;
@@ -197,10 +196,7 @@ impl EagerLog {
         let board = self.board();
         // The sync comes first. If a process has died with the log, `with_log` begins an epoch that
         // stands on the database file.
-        board.sync_database(main).inspect_err(|&code| {
-            board.fail(code, None);
-            say_failed(&*self.life.files, &self.life.path, code, None);
-        })?;
+        board.sync_database(main).inspect_err(|&code| self.life.database_failed(&board, code))?;
         self.with_log(None, |log, board| self.life.take_guard_away(board, log, main))?;
         self.forget(&mut self.state());
         Ok(self.life.remove()?)

@@ -242,8 +242,7 @@ impl EagerLog {
         let result = match board.failure() {
             Some(code) => Err(code),
             None => self.act_alone(log, &board, image, act).inspect_err(|&code| {
-                board.fail(code, log.unsure);
-                self.life.say_failed(code, log.why_failed.take());
+                self.life.log_failed(&board, code, log.unsure, log.why_failed.take());
             }),
         };
         KillPoint::Shown.reached();

@@ -19,12 +19,13 @@ mod patience;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use oneflush_blocklog::{Error as LogError, Uuid};
+use oneflush_blocklog::{Error as LogError, Lsn, Uuid};
 use rustc_hash::FxHashSet;
 
 use self::patience::Patience;
+use super::board::Board;
 use super::guard::Mode;
-use super::log_files::{LogFile, LogFiles, say_failed};
+use super::log_files::{LogFile, LogFiles, fail};
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;
 use crate::port::Below;
@@ -95,9 +96,16 @@ impl<L: KeptLog> LogLife<L> {
         L::path(&self.path)
     }
 
-    /// The log has failed ([`say_failed`]).
-    pub fn say_failed(&self, code: Code, why: Option<String>) {
-        say_failed(&*self.files, &self.log_path(), code, why);
+    /// The log has failed ([`fail`]).
+    #[cold]
+    pub fn log_failed(&self, board: &Board, code: Code, unsure: Option<Lsn>, why: Option<String>) {
+        fail(&*self.files, &self.log_path(), board, code, unsure, why);
+    }
+
+    /// The same for the database file. The log must not be ended after that.
+    #[cold]
+    pub fn database_failed(&self, board: &Board, code: Code) {
+        fail(&*self.files, &self.path, board, code, None, None);
     }
 
     fn is_image_there(&self) -> Result<bool, Code> {

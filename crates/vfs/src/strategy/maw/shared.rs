@@ -167,8 +167,10 @@ impl MawLog {
         synced.map_err(|code| format!("the database file cannot be synced: code {}", code.0))
     }
 
-    pub fn say_failed(&self, code: Code, why: Option<String>) {
-        self.life.say_failed(code, why);
+    /// A write or sync has failed: nothing more is acknowledged.
+    #[cold]
+    pub fn log_failed(&self, board: &Board, log: &mut OpenLog, code: Code) {
+        self.life.log_failed(board, code, log.unsure, log.why_failed.take());
     }
 
     /// The process ends. A log that no other process uses is retired, if no connection is in a
@@ -557,8 +559,7 @@ impl MawLog {
             return Ok(Outcome::Committed);
         }
         if let Err(NotAppended::Failed(code)) = appended {
-            board.fail(code, log.unsure);
-            self.life.say_failed(code, log.why_failed.take());
+            self.log_failed(board, log, code);
         }
         // What was written behind the end is no part of the database. It only takes room.
         let _ = main.truncate(batch.size_bytes_before);
@@ -569,11 +570,17 @@ impl MawLog {
         Ok(appended?)
     }
 
+    /// Syncs the database file. What the kernel could not write may be gone from its memory, and a
+    /// later sync would not say so. The log has it, so the log must not be ended after an error.
+    pub fn sync_file(&self, board: &Board, main: &dyn Below) -> Result<(), Code> {
+        main.sync(SyncRequest::ALL).inspect_err(|&code| self.life.database_failed(board, code))
+    }
+
     /// The database file becomes durable, and the next record begins an epoch (invariant 2 of the
     /// log).
     pub fn sync(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Code> {
         if !mutant::is(Mutant::EpochUnsynced) {
-            sync_file(board, main)?;
+            self.sync_file(board, main)?;
         }
         board.note_synced(log.head.lsn);
         log.end_epoch();
@@ -652,12 +659,6 @@ pub fn is_for_the_log(main: &dyn Below, batch: &Batch<'_>) -> Result<bool, Code>
             && u64::from(guard::page_bytes(header)) == batch.unit_bytes
     };
     Ok(is_fit(&guard::header(main)?) && batch.page(1).is_none_or(is_fit))
-}
-
-/// Syncs the database file. What the kernel could not write may be gone from its memory, and a
-/// later sync would not say so. The log has it, so the log must not be ended after an error.
-pub fn sync_file(board: &Board, main: &dyn Below) -> Result<(), Code> {
-    main.sync(SyncRequest::ALL).inspect_err(|&code| board.fail(code, None))
 }
 
 /// Writes the pages behind the end of the file. `SQLITE_FULL` leaves the file as it was.

@@ -12,7 +12,7 @@ use super::shared::{PATIENCE, epoch_bytes_max};
 use crate::config::Options;
 use crate::error::Code;
 use crate::strategy::board::Board;
-use crate::strategy::log_files::{LogFiles, say_failed};
+use crate::strategy::log_files::{LogFiles, fail};
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};
 use crate::threads;
 
@@ -140,10 +140,7 @@ impl Syncer {
         }
         let synced = self.files.sync_database(&self.path);
         // What the kernel could not write may be gone from its memory, too.
-        synced.inspect_err(|&code| {
-            board.fail(code, None);
-            say_failed(&*self.files, &self.path, code, None);
-        })?;
+        synced.inspect_err(|&code| fail(&*self.files, &self.path, board, code, None, None))?;
         // A replay has the board's lock. It writes the pages again, and this sync does not count.
         if board.common().lock_unless(0, PATIENCE, &|| false)? {
             if board.generation() == generation {

@@ -42,7 +42,7 @@ use super::provider::Outcome;
 use super::record::Link;
 use super::replay::Replayed;
 use super::shared::{
-    MawLog, State, grow_file, is_for_the_log, must_be_whole, sync_file, under_lock, write_in_place,
+    MawLog, State, grow_file, is_for_the_log, must_be_whole, under_lock, write_in_place,
 };
 use crate::config::Options;
 use crate::error::{Code, Error};
@@ -184,7 +184,7 @@ fn prepare_member(
     if !part.log.let_others_leave(log, board, uuids)?.is_empty() {
         return Ok(Member::Needed);
     }
-    sync_file(board, part.main)?;
+    part.log.sync_file(board, part.main)?;
     Ok(Member::Ready)
 }
 
@@ -214,7 +214,7 @@ fn announce(
     }
     states[at].board.set_busy(true);
     let others = others.iter().map(|(uuid, path, group)| (*uuid, *path, group.as_slice()));
-    let appended = append_record(&mut states[at], &own, others);
+    let appended = append_record(parts[at].log, &mut states[at], &own, others);
     states[at].board.set_busy(false);
     KillPoint::Announced.reached();
     Ok(appended?)
@@ -235,7 +235,8 @@ fn link(
     under_lock(board, || {
         board.set_busy(true);
         if !mutant::is(Mutant::LinkForgotten) {
-            log.append_link(part.main, &link).inspect_err(|&code| board.fail(code, log.unsure))?;
+            let linked = log.append_link(part.main, &link);
+            linked.inspect_err(|&code| part.log.log_failed(board, log, code))?;
         }
         log.forget();
         log.show(board);
@@ -284,13 +285,11 @@ fn append(
     let others = others
         .filter(|(of, _)| *of != at)
         .filter_map(|(_, ((part, group), uuid))| Some((uuid?, part.log.path(), group.as_slice())));
-    let appended = append_record(&mut states[at], &groups[at], others);
+    let appended = append_record(parts[at].log, &mut states[at], &groups[at], others);
     if appended != Ok(Outcome::Committed) {
         if let Some(code) = states[at].board.failure() {
             // Nobody knows whether the log has the record. All of them ask it when they are opened
             // again, so none may be closed cleanly before.
-            let open = states[at].open.as_mut();
-            parts[at].log.say_failed(code, open.and_then(|log| log.why_failed.take()));
             let sure = states.iter().filter(|state| state.board.failure().is_none());
             sure.for_each(|state| state.board.fail(code, None));
         }
@@ -324,6 +323,7 @@ fn append(
 
 /// Appends the record under the lock of the coordinator's board.
 fn append_record<'a>(
+    of: &MawLog,
     state: &mut State,
     own: &[u8],
     others: impl Iterator<Item = (Uuid, &'a str, &'a [u8])>,
@@ -335,7 +335,7 @@ fn append_record<'a>(
         let appended = log.append_together(own, others);
         match appended {
             Ok(_) => log.show(board),
-            Err(code) => board.fail(code, log.unsure),
+            Err(code) => of.log_failed(board, log, code),
         }
         appended
     })
@@ -368,10 +368,10 @@ impl MawLog {
     /// A linked database goes back to its own log (invariant 4). The next record begins an epoch
     /// there. The caller has a shared lock on the database at least, so nobody commits.
     pub fn leave(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Error> {
-        sync_file(board, main)?;
+        self.sync_file(board, main)?;
         let link = board.linked_behind();
         board.set_busy(true);
-        log.end(main).inspect_err(|&code| board.fail(code, log.unsure))?;
+        log.end(main).inspect_err(|&code| self.log_failed(board, log, code))?;
         log.show(board);
         board.set_linked(None);
         board.set_busy(false);

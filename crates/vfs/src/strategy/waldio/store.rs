@@ -21,7 +21,7 @@ use crate::port::{Below, Deletion, DeviceCharacteristics, LockLevel, MainFile, S
 use crate::role::Role;
 use crate::strategy::board::{Board, OwnBoard};
 use crate::strategy::guard;
-use crate::strategy::log_files::LogFiles;
+use crate::strategy::log_files::{LogFiles, say_failed};
 use crate::strategy::log_life::{AttachError, Attached, How, LogLife, write_guard};
 use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, lock};
@@ -136,7 +136,7 @@ impl WaldioStore {
     pub(super) fn fail(&self, code: Code) {
         let board = self.board();
         if board.failure().is_none() {
-            self.life.say_failed(code, None);
+            say_failed(&*self.life.files, &self.life.log_path(), code, None);
         }
         board.fail_behind(code, board.logged());
     }

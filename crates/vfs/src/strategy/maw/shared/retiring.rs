@@ -44,10 +44,7 @@ impl MawLog {
                 board.set_busy(false);
                 taken
             });
-            ended.inspect_err(|&code| {
-                board.fail(code, log.unsure);
-                self.life.say_failed(code, log.why_failed.take());
-            })
+            ended.inspect_err(|&code| self.log_failed(board, log, code))
         })?;
         self.syncer.forget();
         state.detach();
