@@ -16,6 +16,7 @@
 //! 3. Only who may write the WAL can show it.
 
 use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
 use std::ops::Range;
 
 use oneflush_blocklog::belonging::is_at;
@@ -59,9 +60,14 @@ impl Shown {
         shown.as_ref().is_some_and(|file| is_at(file, &self.path))
     }
 
-    /// Another process has not ended to show the file with this name. This one shows nothing.
+    /// Another process has not ended to show the file with this name, as far as is known. This one
+    /// shows nothing.
     pub fn is_shown_by_others(&self) -> bool {
-        self.open().is_none_or(|file| is_locked(&file))
+        match self.try_open() {
+            Ok(file) => is_locked(&file),
+            // No kernel knows the files of the crash simulator.
+            Err(error) => error.kind() != ErrorKind::NotFound,
+        }
     }
 
     /// The last connection of this process closes the WAL.
@@ -70,10 +76,13 @@ impl Shown {
     }
 
     fn open(&self) -> Option<OwnFile> {
-        let file = || -> std::io::Result<File> {
+        self.try_open().ok()
+    }
+
+    fn try_open(&self) -> std::io::Result<OwnFile> {
+        OwnFile::open(|| -> std::io::Result<File> {
             OpenOptions::new().read(true).write(true).open(&self.path)
-        };
-        OwnFile::open(file).ok()
+        })
     }
 }
 
