@@ -97,6 +97,25 @@ fn a_coordinator_that_was_copied_alone_keeps_its_log_until_the_other_is_there() 
     assert_eq!(counts(&[member, coordinator]), [4, 4]);
 }
 
+/// A database leaves a log that was set aside at its first commit, long before its last close.
+#[test]
+fn a_log_that_was_set_aside_goes_after_the_other_database_has_commits_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let [member, coordinator] = crashed(dir.path(), 3);
+    let away = dir.path().join("away.db");
+    put(&member, &away, rename);
+    assert_eq!(counts(std::slice::from_ref(&coordinator)), [4]);
+    assert_eq!(asides(&coordinator).len(), 1);
+    put(&away, &member, rename);
+    let db = open(&member);
+    for _ in 0..3 {
+        db.execute_batch("INSERT INTO t VALUES(1)").unwrap();
+    }
+    drop(db);
+    assert_eq!(files(&coordinator), [""]);
+    assert_eq!(counts(&[member, coordinator]), [7, 4]);
+}
+
 #[test]
 fn a_log_can_be_told_that_a_database_is_gone_for_good() {
     let dir = tempfile::tempdir().unwrap();
@@ -237,6 +256,28 @@ fn databases_in_different_folders_are_recovered_in_any_order_and_leave_nothing()
         assert_eq!(counts(&paths[..1]), [4]);
         assert_eq!(paths.clone().map(|path| files(&path)), [[""], [""]], "{order:?}");
     }
+}
+
+/// Each log counts its records anew. That a database has left an earlier log says nothing of this
+/// one, which has its last commit.
+#[test]
+fn a_log_is_not_ended_because_its_database_has_left_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let live = dir.path().join("live");
+    std::fs::create_dir(&live).unwrap();
+    let (db, paths) = open_several(&live, 2);
+    let ends_the_log_of_the_coordinator =
+        "PRAGMA d1.synchronous=off; INSERT INTO d1.t VALUES(1); PRAGMA d1.synchronous=full";
+    for _ in 0..5 {
+        insert_into_all(&db, 2, "COMMIT").unwrap();
+    }
+    db.execute_batch("INSERT INTO main.t VALUES(1)").unwrap();
+    db.execute_batch(ends_the_log_of_the_coordinator).unwrap();
+    insert_into_all(&db, 2, "COMMIT").unwrap();
+    db.execute_batch(ends_the_log_of_the_coordinator).unwrap();
+    let copies = crash_all(&live, &dir.path().join("crash"), &paths);
+    drop(db);
+    assert_eq!(counts(&copies), [7, 8]);
 }
 
 #[test]

@@ -23,7 +23,7 @@
 //! 3. A log is deleted only when each database that it names was found, and has its own commits.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use oneflush_blocklog::{Error as LogError, Log, Lsn, Uuid};
 
@@ -176,6 +176,8 @@ pub enum Need {
     Linked(String),
     /// It has its own commits. The place is that of its log, if it has one.
     Settled(Option<String>),
+    /// Its log cannot be read. It is damaged, or somebody is writing it.
+    Unread(String),
     /// It was not found, or it cannot be said.
     Unknown,
 }
@@ -233,6 +235,26 @@ impl Coordinator<'_> {
         Ok(names)
     }
 
+    /// The same as [`need`](Self::need) where others may be writing. The caller has no board's lock.
+    pub fn need_beside_writers(
+        &self,
+        own: &str,
+        named: &Named,
+        files: &Arc<dyn LogFiles>,
+    ) -> Result<Need, Code> {
+        let need = || self.need(own, named, &ByVfs(&**files));
+        let database = match need()? {
+            Need::Unread(database) => database,
+            need => return Ok(need),
+        };
+        let life = LogLife::<OpenLog>::new(&database, Arc::clone(files));
+        let board = life.lock_board()?;
+        let need = need();
+        life.tidy(&board);
+        board.common().unlock(0..0);
+        need
+    }
+
     /// Whether that database needs the log. Where this one has another name than it had (`own`),
     /// nobody knows which copy belongs to which. In another folder it is a copy or was moved, and
     /// only what lies beside it can belong to it.
@@ -251,39 +273,59 @@ impl Coordinator<'_> {
         let mut places: Vec<String> = home.into_iter().chain([beside]).collect();
         places.dedup();
         for (at, place) in places.iter().enumerate() {
-            // Whoever is linked has the guard, durably, and a log that says so.
-            let header = look.header(place)?;
-            if header.is_some_and(|it| guard::is_database(&it) && guard::of(&it) != Some(*uuid)) {
-                if at == 0 {
-                    return Ok(Need::Settled(None));
-                }
-                continue;
+            match self.need_of(place, *uuid, look)? {
+                Some(Need::Settled(None)) if at > 0 => {}
+                Some(need) => return Ok(need),
+                None => {}
             }
-            let Some(file) = look.open(&maw_path(place))? else {
-                if header.is_none() {
-                    continue;
-                }
-                return Ok(Need::Unknown);
-            };
-            let own = OpenLog::open(file, &Options::default()).ok();
-            let Some(own) = own.filter(|own| own.log.uuid() == *uuid) else {
-                return Ok(Need::Unknown);
-            };
-            return Ok(match own.link() {
-                Err(_) => Need::Unknown,
-                Ok(Some(link)) if link.uuid != self.log.uuid() => {
-                    Need::Settled(Some(place.clone()))
-                }
-                Ok(Some(link)) if is_same_name(&link.database, self.database) => {
-                    Need::Linked(place.clone())
-                }
-                // It belongs to another copy of this log.
-                Ok(Some(_)) => continue,
-                Ok(None) => Need::Settled(Some(place.clone())),
-            });
         }
         let is_forgotten = mutant::is(Mutant::LogNotKept);
         Ok(if is_forgotten { Need::Settled(None) } else { Need::Unknown })
+    }
+
+    /// The same for what lies at one place. `None`: it is not there, or belongs to another copy of
+    /// this log.
+    fn need_of(&self, place: &str, uuid: Uuid, look: &dyn Look) -> Result<Option<Need>, Code> {
+        loop {
+            // Whoever is linked has the guard, durably, and a log that says so.
+            let header = look.header(place)?;
+            if header.is_some_and(|it| guard::is_database(&it) && guard::of(&it) != Some(uuid)) {
+                return Ok(Some(Need::Settled(None)));
+            }
+            let need = match look.open(&maw_path(place))? {
+                None if header.is_none() => return Ok(None),
+                None => Need::Unknown,
+                Some(file) => match self.need_by_log(place, file, uuid) {
+                    Some(need) => need,
+                    None => return Ok(None),
+                },
+            };
+            // A last close takes the guard away, then the log. It may have come between.
+            let is_doubtful = matches!(need, Need::Unknown | Need::Unread(_));
+            if !is_doubtful || look.header(place)? == header {
+                return Ok(Some(need));
+            }
+        }
+    }
+
+    fn need_by_log(&self, place: &str, file: LogFile, uuid: Uuid) -> Option<Need> {
+        let own = match OpenLog::open(file, &Options::default()) {
+            Err(_) => return Some(Need::Unread(place.to_owned())),
+            Ok(own) if own.log.uuid() != uuid => return Some(Need::Unknown),
+            Ok(own) => own,
+        };
+        match own.link() {
+            Err(_) => Some(Need::Unread(place.to_owned())),
+            Ok(Some(link)) if link.uuid != self.log.uuid() => {
+                Some(Need::Settled(Some(place.to_owned())))
+            }
+            Ok(Some(link)) if is_same_name(&link.database, self.database) => {
+                Some(Need::Linked(place.to_owned()))
+            }
+            // It belongs to another copy of this log.
+            Ok(Some(_)) => None,
+            Ok(None) => Some(Need::Settled(Some(place.to_owned()))),
+        }
     }
 }
 
@@ -321,17 +363,76 @@ pub fn settled<R>(
     done
 }
 
-/// Deletes a log that was set aside, if no database that it names needs it (invariant 3).
-pub fn remove_aside(database: &str, path: &str, files: &dyn LogFiles) -> Result<(), AttachError> {
+/// Deletes a log that was set aside, if no database that it names needs it (invariant 3). The
+/// caller has no board's lock.
+pub fn remove_aside(
+    database: &str,
+    path: &str,
+    files: &Arc<dyn LogFiles>,
+) -> Result<(), AttachError> {
     let Some(file) = files.open_log_to_read(path)? else { return Ok(()) };
     let log = Log::open(file)?;
     let coordinator = Coordinator { database, log: &log };
     let names = coordinator.names()?;
     for named in &names.others {
-        let need = coordinator.need(&names.own, named, &ByVfs(files))?;
-        if !matches!(need, Need::Settled(None)) {
-            return Ok(());
+        match coordinator.need_beside_writers(&names.own, named, files)? {
+            Need::Settled(None) => {}
+            // As at the end of an epoch.
+            Need::Settled(Some(other)) => {
+                settled(&LogLife::new(&other, Arc::clone(files)), named.uuid, || Ok(()))?;
+            }
+            Need::Linked(_) | Need::Unread(_) | Need::Unknown => return Ok(()),
         }
     }
     Ok(files.delete(path, true)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use oneflush_blocklog::DirectFile;
+
+    use super::*;
+    use crate::sync::{Mutex, lock};
+
+    /// Its log is gone. The headers are what is read of it, one after the other.
+    struct Closing(Mutex<Vec<[u8; HEADER_BYTES]>>);
+
+    impl Look for Closing {
+        fn is_there(&self, _: &str) -> Result<bool, Code> {
+            Ok(true)
+        }
+
+        fn open(&self, _: &str) -> Result<Option<LogFile>, Code> {
+            Ok(None)
+        }
+
+        fn header(&self, _: &str) -> Result<Option<[u8; HEADER_BYTES]>, Code> {
+            let mut headers = lock(&self.0);
+            let header = headers[0];
+            if headers.len() > 1 {
+                headers.remove(0);
+            }
+            Ok(Some(header))
+        }
+    }
+
+    #[test]
+    fn a_database_that_is_just_closed_by_another_process_needs_no_log() {
+        let (own, other) = (Uuid([1; 16]), Uuid([2; 16]));
+        let mut plain = [0; HEADER_BYTES];
+        plain[..16].copy_from_slice(b"SQLite format 3\0");
+        plain[21..24].copy_from_slice(&[64, 32, 32]);
+        plain[18..20].fill(1);
+        let mut guarded = plain;
+        guard::set(&mut guarded, other);
+        let dir = tempfile::tempdir().unwrap();
+        let file = LogFile(Box::new(DirectFile::open(&dir.path().join("a.db-maw"), true).unwrap()));
+        let (log, _) = Log::create(file, own, 4096, 1 << 16).unwrap();
+        let coordinator = Coordinator { database: "/d/a.db", log: &log };
+        let named = Named { uuid: other, path: "/d/b.db".to_owned(), announced: Lsn(1) };
+        let need =
+            |headers| coordinator.need("/d/a.db", &named, &Closing(Mutex::new(headers))).unwrap();
+        assert!(matches!(need(vec![guarded, plain]), Need::Settled(None)));
+        assert!(matches!(need(vec![guarded]), Need::Unknown));
+    }
 }

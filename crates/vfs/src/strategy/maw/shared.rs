@@ -71,11 +71,14 @@ pub struct MawLog {
     /// For providers that are no log.
     pub last_commit: LastCommit,
     syncer: Arc<Syncer>,
-    /// The log that a link of this process leads to.
-    followed: Mutex<Weak<MawLog>>,
-    /// Databases that this process has seen leave this log, and the links that they had. Nothing
-    /// else tells one that was closed and deleted since from one that was moved away.
-    left: Mutex<FxHashMap<Uuid, Lsn>>,
+    /// The database that a link of this process leads to, and its log.
+    followed: Mutex<(Weak<MawLog>, Uuid)>,
+    /// Databases that this process has seen leave a log of this one: which log, and the link that
+    /// they had. Nothing else tells one that was closed and deleted since from one that was moved
+    /// away.
+    left: Mutex<FxHashMap<Uuid, (Uuid, Lsn)>>,
+    /// A database whose log was set aside with commits of this one, and that log.
+    aside: Mutex<Option<(String, String)>>,
 }
 
 pub struct State {
@@ -140,8 +143,9 @@ impl MawLog {
             counts: Mutex::default(),
             last_commit: LastCommit::default(),
             syncer: Syncer::new(path, files),
-            followed: Mutex::default(),
+            followed: Mutex::new((Weak::new(), Uuid([0; 16]))),
             left: Mutex::default(),
+            aside: Mutex::default(),
         }
     }
 
@@ -195,21 +199,30 @@ impl MawLog {
         self.state().board.linked_behind().is_some()
     }
 
-    /// This process has linked the database to that log.
-    pub fn follow(&self, other: &Arc<MawLog>) {
-        *lock(&self.followed) = Arc::downgrade(other);
+    /// This process has linked the database to that log of the other one.
+    pub fn follow(&self, other: &Arc<MawLog>, log: Uuid) {
+        *lock(&self.followed) = (Arc::downgrade(other), log);
     }
 
     /// The database has left the log that it was linked to behind this record.
     pub fn has_own_commits(&self, uuid: Uuid, link: Option<Lsn>) {
-        if let (Some(other), Some(link)) = (lock(&self.followed).upgrade(), link) {
-            lock(&other.left).insert(uuid, link);
+        let (other, log) = lock(&self.followed).clone();
+        if let (Some(other), Some(link)) = (other.upgrade(), link) {
+            lock(&other.left).insert(uuid, (log, link));
         }
     }
 
-    /// True if this process has seen that database leave, which has not been linked again.
-    pub fn has_left(&self, named: &Named) -> bool {
-        lock(&self.left).get(&named.uuid).is_some_and(|link| *link >= named.announced)
+    /// This database's commits were found in a log that was set aside. It can go once they are in
+    /// the database file.
+    pub fn note_aside(&self, database: String, log: String) {
+        *lock(&self.aside) = Some((database, log));
+    }
+
+    /// True if this process has seen that database leave this log, and it has not been linked again.
+    /// Each log counts its records anew.
+    pub fn has_left(&self, named: &Named, log: Uuid) -> bool {
+        let left = lock(&self.left).get(&named.uuid).copied();
+        left.is_some_and(|(of, link)| of == log && link >= named.announced)
     }
 
     pub fn count(&self, count: impl FnOnce(&mut Counts)) {

@@ -244,7 +244,7 @@ fn link(
         board.set_busy(false);
         Ok::<(), Error>(())
     })?;
-    part.log.follow(of.log);
+    part.log.follow(of.log, link.uuid);
     KillPoint::Linked.reached();
     Ok(())
 }
@@ -412,10 +412,10 @@ impl MawLog {
         let names = coordinator.names().map_err(|error| refuse(&error.into()))?;
         let mut missing = Vec::new();
         for named in names.others.iter().filter(|named| !but.contains(&named.uuid)) {
-            if self.has_left(named) {
+            if self.has_left(named, log.log.uuid()) {
                 continue;
             }
-            match coordinator.need(&names.own, named, &ByVfs(&**files))? {
+            match coordinator.need_beside_writers(&names.own, named, files)? {
                 Need::Linked(database) => match files.leave_log(&database) {
                     Ok(true) => {}
                     Ok(false) => return Err(self.cannot_leave(&database)),
@@ -427,7 +427,7 @@ impl MawLog {
                     settled(&life, named.uuid, || Ok(())).map_err(|error| life.refuse(&error))?;
                 }
                 Need::Settled(None) => {}
-                Need::Unknown => missing.push(named.path.clone()),
+                Need::Unread(_) | Need::Unknown => missing.push(named.path.clone()),
             }
         }
         let are_all = names.others.iter().all(|named| !but.contains(&named.uuid));
@@ -477,8 +477,13 @@ impl MawLog {
         let Linked { database, path, log, may_be_touched } = self.linked_log(link, uuid)?;
         let life = LogLife::<OpenLog>::new(&database, Arc::clone(&self.life().files));
         // Invariant 1 of [`linked`]. A log that was set aside has no board.
-        if !may_be_touched || path != life.log_path() {
+        if !may_be_touched {
             return act(&log);
+        }
+        if path != life.log_path() {
+            let done = act(&log);
+            self.note_aside(database, path);
+            return done;
         }
         settled(&life, log.uuid(), || act(&log))
     }

@@ -8,6 +8,7 @@ use crate::strategy::guard;
 use crate::strategy::log_life::KeptLog;
 use crate::strategy::maw::OpenLog;
 use crate::strategy::maw::linked::{self, Linked};
+use crate::sync::lock;
 
 impl MawLog {
     /// A transaction goes another way: the pages will be written in place with a journal of
@@ -91,15 +92,15 @@ impl MawLog {
         let linked = link.filter(|_| has_retired).zip(uuid);
         let linked = linked.and_then(|(link, uuid)| self.linked_log(&link, uuid).ok());
         // The other database may have been closed before, and its log left for this one.
-        match linked.filter(|linked| linked.may_be_touched) {
-            Some(Linked { database, path, .. }) if path == maw_path(&database) => {
+        if let Some(Linked { database, path, .. }) = linked.filter(|linked| linked.may_be_touched) {
+            if path == maw_path(&database) {
                 let _ = self.life.files.recover(&database, OpenLog::STRATEGY);
+            } else {
+                self.note_aside(database, path);
             }
-            Some(Linked { database, path, log, .. }) => {
-                drop(log);
-                let _ = linked::remove_aside(&database, &path, &*self.life.files);
-            }
-            None => {}
+        }
+        if let Some((database, log)) = lock(&self.aside).take() {
+            let _ = linked::remove_aside(&database, &log, &self.life.files);
         }
     }
 
