@@ -294,6 +294,14 @@ oneflush_mvbt_code oneflush_mvbt_data_version(const oneflush_mvbt_db *db, uint64
 // Bytes of a page.
 oneflush_mvbt_code oneflush_mvbt_page_bytes(const oneflush_mvbt_db *db, uint32_t *bytes);
 
+// Cuts the free pages at the end off the file. Those before are used lowest first from now on. So a
+// database that is written anew after a first call has its free pages at the end. `pages` gets how
+// many are left, and `free` how many of those no reader needs; both may be null. BUSY: another
+// process uses the database, or a transaction writes.
+oneflush_mvbt_code oneflush_mvbt_shrink(const oneflush_mvbt_db *db,
+                                        uint64_t *pages,
+                                        uint64_t *free);
+
 // The database gets no more pages than this. Beside oneflush_mvbt_page_count().
 oneflush_mvbt_code oneflush_mvbt_pages_max(const oneflush_mvbt_db *db, uint64_t *pages);
 

@@ -279,6 +279,31 @@ pub unsafe extern "C" fn oneflush_mvbt_page_bytes(
     unsafe { with_database(db, Out::Needed(bytes), |database| Ok(database.page_bytes() as u32)) }
 }
 
+/// Cuts the free pages at the end off the file. Those before are used lowest first from now on. So a
+/// database that is written anew after a first call has its free pages at the end. `pages` gets how
+/// many are left, and `free` how many of those no reader needs; both may be null. BUSY: another
+/// process uses the database, or a transaction writes.
+///
+/// # Safety
+/// `db` is null or a handle, and `pages` and `free` are null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn oneflush_mvbt_shrink(
+    db: *const DatabaseHandle,
+    pages: *mut u64,
+    free: *mut u64,
+) -> Code {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        with_database(db, Out::IfAsked(pages), |database| {
+            let shrunk = database.shrink()?;
+            if !free.is_null() {
+                free.write(shrunk.free);
+            }
+            Ok(shrunk.pages)
+        })
+    }
+}
+
 /// The database gets no more pages than this. Beside oneflush_mvbt_page_count().
 ///
 /// # Safety

@@ -81,7 +81,7 @@ impl Database {
         WriteTransaction::begin(self.writer(wait)?, Some(limit))
     }
 
-    fn check_writable(&self) -> Result<()> {
+    pub(crate) fn check_writable(&self) -> Result<()> {
         match self.shared.options.read_only {
             true => Err(Error::ReadOnly { path: self.shared.store.path().to_owned() }),
             false => Ok(()),

@@ -67,6 +67,7 @@ mod ring;
 mod scrub;
 mod search;
 mod shared;
+mod shrink;
 mod stats;
 mod store;
 mod transaction;
@@ -93,6 +94,7 @@ pub use restore::Restored;
 #[doc(hidden)]
 pub use search::PageRef;
 pub use search::{Probe, Source, TreeRef};
+pub use shrink::Shrunk;
 pub use stats::Stats;
 pub use store::Counters;
 pub use transaction::WriteTransaction;

@@ -38,6 +38,8 @@ pub enum Mutant {
     HistoryInFallback,
     /// Pages that the history alone needs are taken for free ones after an open (H5).
     KeptPagesReused,
+    /// A file is cut before an anchor says that its blocks are settled.
+    CutUnsettled,
     /// A rollback after the commit's first step leaves the only page as it is (I20).
     SingleUnmarked,
     /// Void directories are taken out of their pages, and not flushed before the anchor forgets

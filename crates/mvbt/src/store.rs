@@ -424,6 +424,16 @@ impl Store {
         Ok((buffer, from))
     }
 
+    /// Cuts the file off behind so many pages.
+    pub fn cut(&self, pages: u64) -> Result<()> {
+        self.check_usable()?;
+        let end = self.place(PageNo(pages + 1))?.next_multiple_of(self.alignment());
+        if end >= self.size_bytes()? {
+            return Ok(());
+        }
+        self.poison(self.storage.cut(end), "make it shorter")
+    }
+
     /// Makes the file long enough for so many pages, and for some more. Durable when
     /// this returns.
     pub fn grow(&self, pages: u64) -> Result<()> {

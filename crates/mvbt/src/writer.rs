@@ -178,6 +178,11 @@ impl Writer {
         Ok(())
     }
 
+    /// No block needs to be judged any more: all transactions were flushed.
+    pub fn settle(&mut self, store: &Store, board: &Board) -> Result<()> {
+        self.write(store, board, Anchor { settled: board.last(), ..self.following() })
+    }
+
     /// True if nothing was written since the file was closed cleanly.
     pub fn is_closed(&self, board: &Board) -> bool {
         self.anchor.is_closed && self.anchor.sequence == board.anchor()

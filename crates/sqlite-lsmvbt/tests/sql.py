@@ -368,6 +368,20 @@ def vacuum(path, engine):
         assert rows(reader, "SELECT x FROM f WHERE f MATCH 'words'") == [("some words",)]
         sound(reader)
     assert (one(db, "PRAGMA user_version"), one(db, "PRAGMA application_id")) == (77, 99)
+    # The file gives the room of deleted rows back, also where they lie between others.
+    db.execute("CREATE TABLE many(a INTEGER PRIMARY KEY, b)")
+    db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) INSERT INTO many SELECT i, randomblob(300) FROM n")
+    db.execute("DELETE FROM many WHERE a % 20")
+    kept, full = rows(other, "SELECT * FROM many"), os.path.getsize(path)
+    db.execute("VACUUM")
+    cut = os.path.getsize(path)
+    assert cut < full / 3, (full, cut)
+    for reader in other, db:
+        assert rows(reader, "SELECT * FROM many") == kept
+        sound(reader)
+    other.execute("INSERT INTO many SELECT a + 1, b FROM many")
+    assert one(db, "SELECT count(*) FROM many") == 2000
+    sound(db)
     db.execute("CREATE TABLE later(x)")
     db.execute("INSERT INTO later VALUES(1)")
     copy = path + "-copy"

@@ -103,13 +103,44 @@ MV_INLINE SQLITE_PRIVATE int sqlite3BtreeInsert(BtCursor *pCur, const BtreePaylo
   return stockBtreeInsert(pCur, pPayload, flags, seekResult);
 }
 
-/* The end of VACUUM: pTo gets what pFrom has, and is committed. */
+/* pTo gets what pFrom has, and is committed. */
+static int mvCopyAndCommit(Btree *pTo, Btree *pFrom){
+  int rc = mvCopyAll(MV_IS(pTo) ? ((MvBtree*)pTo)->db : pTo->db, pTo, pFrom);
+  if( rc==SQLITE_OK ) rc = sqlite3BtreeCommit(pTo);
+  if( rc!=SQLITE_OK ) (void)sqlite3BtreeRollback(pTo, SQLITE_OK, 0);
+  return rc;
+}
+
+/* A copy that was made beside what it replaces may have room before it, which only a second copy
+** can use. Others may have read the schema of the first one, which has other trees. */
+static int mvCopyAgain(MvBtree *p, Btree *pFrom){
+  Btree *pTo = &p->base;
+  u32 cookie = 0;
+  int rc = sqlite3BtreeBeginTrans(pTo, 2, 0);
+  if( rc!=SQLITE_OK ) return rc;
+  sqlite3BtreeGetMeta(pTo, BTREE_SCHEMA_VERSION, &cookie);
+  rc = mvCopyAll(p->db, pTo, pFrom);
+  if( rc==SQLITE_OK ) rc = sqlite3BtreeUpdateMeta(pTo, BTREE_SCHEMA_VERSION, cookie+1);
+  if( rc==SQLITE_OK ) rc = sqlite3BtreeCommit(pTo);
+  if( rc!=SQLITE_OK ) (void)sqlite3BtreeRollback(pTo, SQLITE_OK, 0);
+  return rc;
+}
+
+/* The end of VACUUM. A file that others use keeps its length. */
 SQLITE_PRIVATE int sqlite3BtreeCopyFile(Btree *pTo, Btree *pFrom){
   int rc;
   if( !MV_IS(pTo) && !MV_IS(pFrom) ) return stockBtreeCopyFile(pTo, pFrom);
-  rc = mvCopyAll(MV_IS(pTo) ? ((MvBtree*)pTo)->db : pTo->db, pTo, pFrom);
-  if( rc==SQLITE_OK ) rc = sqlite3BtreeCommit(pTo);
-  if( rc!=SQLITE_OK ) (void)sqlite3BtreeRollback(pTo, SQLITE_OK, 0);
+  rc = mvCopyAndCommit(pTo, pFrom);
+  if( rc==SQLITE_OK && MV_IS(pTo) ){
+    MvBtree *p = (MvBtree*)pTo;
+    uint64_t nPage = 0, nFree = 0;
+    oneflush_mvbt_code code = oneflush_mvbt_shrink(p->engine, &nPage, &nFree);
+    if( code==ONEFLUSH_MVBT_OK && nFree>nPage/8 ){
+      rc = mvCopyAgain(p, pFrom);
+      if( rc==SQLITE_OK ) code = oneflush_mvbt_shrink(p->engine, 0, 0);
+    }
+    if( rc==SQLITE_OK && code!=ONEFLUSH_MVBT_BUSY ) rc = mvDbRc(p, code);
+  }
   return rc;
 }
 

@@ -100,6 +100,7 @@ impl<'a> Planner<'a> {
             }
             Kind::Records => (0..self.rng.usize(1..8)).for_each(|_| self.record()),
             Kind::Trees => (0..self.rng.usize(2..6)).for_each(|_| self.change_trees()),
+            Kind::Drop => self.drop_tree(),
             Kind::Savepoints => self.savepoints(),
             Kind::Huge => self.huge(),
             Kind::Any => (0..self.rng.usize(1..6)).for_each(|_| self.any()),
@@ -249,6 +250,11 @@ impl<'a> Planner<'a> {
             }
             _ => (0..self.rng.usize(1..12)).for_each(|_| self.scatter()),
         }
+    }
+
+    fn drop_tree(&mut self) {
+        let tree = self.integer_tree();
+        self.act(Act::Drop { tree });
     }
 
     fn savepoints(&mut self) {

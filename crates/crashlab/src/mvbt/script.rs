@@ -25,6 +25,8 @@ pub enum Kind {
     Long,
     Records,
     Trees,
+    /// A tree goes, and nothing else is changed.
+    Drop,
     Savepoints,
     Huge,
     Any,
@@ -58,6 +60,8 @@ pub enum Step {
     Look,
     /// Lost pages are used again.
     Reclaim,
+    /// The free pages at the end are cut off.
+    Shrink,
     Close,
     /// The process dies between two transactions.
     Die,
@@ -116,7 +120,7 @@ impl Script {
         let count = match workload {
             Workload::Huge => 2,
             Workload::Splits | Workload::Early | Workload::Crashed | Workload::Scrubbed => 4,
-            Workload::Trees | Workload::Savepoints | Workload::Long => 5,
+            Workload::Trees | Workload::Savepoints | Workload::Long | Workload::Shrunk => 5,
             _ => 8,
         };
         Script {
@@ -139,6 +143,7 @@ impl Script {
             lazy_collection: rng.u8(..4) > 0,
             retained: match workload {
                 Workload::History => [2, 5, 100][rng.usize(..3)],
+                Workload::Shrunk => [0, 0, 3][rng.usize(..3)],
                 _ => 0,
             },
         }
@@ -197,7 +202,9 @@ fn before(workload: Workload, rng: &mut Rng) -> Vec<Step> {
         return (0..DEATHS_BEFORE).flat_map(|_| life(rng)).collect();
     }
     let kinds: &[Kind] = match workload {
-        Workload::Deletes | Workload::Splits => &[Kind::Bulk, Kind::Bulk, Kind::Bulk],
+        Workload::Deletes | Workload::Splits | Workload::Shrunk => {
+            &[Kind::Bulk, Kind::Bulk, Kind::Bulk]
+        }
         Workload::Records => &[Kind::Records, Kind::Records, Kind::Records],
         Workload::Trees | Workload::Mixed => &[Kind::Trees, Kind::Bulk, Kind::Records],
         _ => &[Kind::Bulk, Kind::Long],
@@ -268,6 +275,18 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             vec![commit(any(rng), rng), step]
         }
         Workload::Scrubbed => vec![commit(Kind::Bulk, rng), killed(rng)],
+        Workload::Shrunk => {
+            let before = match rng.u8(..8) {
+                0 => Step::Read,
+                1 => Step::Look,
+                2 => killed(rng),
+                3 => Step::Die,
+                4 => rolled_back(any(rng), rng),
+                _ => commit(of(&[Kind::Bulk, Kind::Append, Kind::Any, Kind::Trees], rng), rng),
+            };
+            let kind = of(&[Kind::Drop, Kind::Empty, Kind::Thin, Kind::Trees], rng);
+            vec![before, commit(kind, rng), Step::Shrink]
+        }
         Workload::History => match rng.u8(..8) {
             0 => vec![commit(any(rng), rng), Step::Close],
             1 => vec![killed(rng)],

@@ -40,6 +40,8 @@ pub enum Workload {
     Crashed,
     /// So many processes die that void directories are taken out of their pages.
     Scrubbed,
+    /// Rows go, and the file is cut.
+    Shrunk,
     /// The file retains its last versions.
     History,
     /// Anything of all these.
@@ -47,7 +49,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub const ALL: [Workload; 18] = [
+    pub const ALL: [Workload; 19] = [
         Workload::Inserts,
         Workload::Updates,
         Workload::Deletes,
@@ -64,6 +66,7 @@ impl Workload {
         Workload::Killed,
         Workload::Crashed,
         Workload::Scrubbed,
+        Workload::Shrunk,
         Workload::History,
         Workload::Mixed,
     ];
@@ -86,6 +89,7 @@ impl Workload {
             Workload::Killed => "killed",
             Workload::Crashed => "crashed",
             Workload::Scrubbed => "scrubbed",
+            Workload::Shrunk => "shrunk",
             Workload::History => "history",
             Workload::Mixed => "mixed",
         }

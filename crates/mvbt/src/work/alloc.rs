@@ -172,6 +172,32 @@ impl Work {
         Ok(taken)
     }
 
+    /// Takes the free pages at the end out of the database: they are in no list, and it counts less
+    /// pages. All others are taken lowest first from now on. Answers how many pages there are, and
+    /// how many of them are free.
+    pub fn cut(&mut self) -> Result<(u64, u64)> {
+        self.fill(POOL_OF_SYSTEM)?;
+        let count = page_count(self)?;
+        // Neither of the following may ask for more pages.
+        self.pool.is_filling = true;
+        let cut = self.cut_behind(count);
+        self.pool.is_filling = false;
+        let pages = cut?;
+        Ok((pages, self.pool.fresh_count()))
+    }
+
+    fn cut_behind(&mut self, count: u64) -> Result<u64> {
+        self.pool.ripen(self.horizon.version);
+        let free = self.take_free(usize::MAX, count)?;
+        self.pool.add(free);
+        // To note the number of pages, the catalog may need some.
+        let pages = self.pool.cut_behind(count, POOL_OF_SYSTEM);
+        if pages < count {
+            self.set_page_count(pages)?;
+        }
+        Ok(pages)
+    }
+
     fn next_free(&self) -> Result<Option<(i64, Vec<u8>)>> {
         let mut cursor = Cursor::new(self, FREE_TREE);
         cursor.first(self)?;

@@ -196,6 +196,30 @@ impl Pool {
         surplus
     }
 
+    /// Has the lowest taken first, and forgets those that are the last ones of so many, but for
+    /// `keep` of those that may be taken now. Answers how many pages are left.
+    pub fn cut_behind(&mut self, mut count: u64, keep: usize) -> u64 {
+        let fresh = Arc::make_mut(&mut self.fresh);
+        fresh.sort_unstable_by(|one, other| other.cmp(one));
+        let takeable = fresh.iter().filter(|no| !self.held.contains(no)).count();
+        let mut spare = takeable.saturating_sub(keep);
+        let mut many = 0;
+        while let Some(no) = fresh.get(many).filter(|no| no.0 == count) {
+            let is_takeable = !self.held.contains(no);
+            if is_takeable && spare == 0 {
+                break;
+            }
+            spare -= usize::from(is_takeable);
+            (count, many) = (count - 1, many + 1);
+        }
+        fresh.drain(..many).for_each(|no| self.known.remove(no));
+        count
+    }
+
+    pub fn fresh_count(&self) -> u64 {
+        self.fresh.len() as u64
+    }
+
     pub fn freed_count(&self) -> usize {
         self.freed_count
     }

@@ -24,6 +24,7 @@ mod prepared;
 mod races;
 mod read_only;
 mod roots;
+mod shrink;
 mod stats;
 mod torn;
 mod users;

@@ -94,6 +94,11 @@ fn a_flush_that_is_left_out_is_caught() {
 }
 
 #[test]
+fn a_cut_with_a_block_that_lists_what_is_cut_off_is_caught() {
+    is_caught(Mutant::CutUnsettled, &[Of::Shrunk]);
+}
+
+#[test]
 fn a_list_of_numbers_alone_is_caught() {
     is_caught(Mutant::ChecksumsUnlisted, &[Of::Early]);
 }
