@@ -15,8 +15,8 @@ use clap::{Args, ValueEnum};
 use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
 use oneflush_measure::interrupt;
-use oneflush_measure::place::{FlashKind, FsKind, flash};
-use oneflush_measure::run::{self, FLOOR_WRITES, PlaceChoice, Plan};
+use oneflush_measure::place::{FlashKind, FsKind, PlaceError, flash};
+use oneflush_measure::run::{self, FLOOR_WRITES, PlaceChoice, Plan, RunError};
 use oneflush_measure::workload::Workload;
 
 use crate::progress::Terminal;
@@ -530,14 +530,14 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 fn measure(plan: &Plan) -> Result<Report, Failure> {
     begin(&plan.place)?;
     let mut progress = Terminal::new();
-    let results = run::run(plan, &mut progress).map_err(Failure::failed)?;
+    let results = run::run(plan, &mut progress).map_err(failure)?;
     Ok(Report::new(plan, results))
 }
 
 /// Before the first thread: a namespace and a signal handler are the process's.
 fn begin(place: &PlaceChoice) -> Result<(), Failure> {
     interrupt::install().map_err(Failure::failed)?;
-    place.prepare().map_err(Failure::failed)?;
+    place.prepare().map_err(Failure::refused)?;
     if matches!(place, PlaceChoice::Temporary) {
         eprintln!(
             "not root: measuring in a temporary directory, {}",
@@ -545,6 +545,22 @@ fn begin(place: &PlaceChoice) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// A place that cannot be made is met before anything is measured.
+fn failure(error: RunError) -> Failure {
+    use PlaceError::*;
+    match error {
+        RunError::Place(
+            NotRoot { .. }
+            | Namespace { .. }
+            | TooSmall { .. }
+            | NoTool { .. }
+            | Backing { .. }
+            | Directory { .. },
+        ) => Failure::refused(error),
+        _ => Failure::failed(error),
+    }
 }
 
 /// What is wrong with them is said before a run of minutes.

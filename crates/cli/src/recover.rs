@@ -77,7 +77,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     })?;
     if !database.is_file() {
         let name = shown_name(&options.database);
-        return Err(Failure::failed(format!(
+        return Err(Failure::refused(format!(
             "{name}: not a regular file; name the database file itself [OF-319]"
         )));
     }
@@ -90,12 +90,16 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             return accept_loss::main(options, &database, &error);
         }
         Err(error) if accept_loss::is_for(&error) => {
-            return Err(Failure::failed(format!(
+            return Err(Failure::refused(format!(
                 "{error}. If there is nothing to put back, `oneflush recover --accept-loss` keeps \
                     what can be kept [OF-318]"
             )));
         }
-        contents => contents.map_err(Failure::failed)?,
+        contents => contents.map_err(|error| match error {
+            InspectError::InUse { .. } => Failure::again(error),
+            InspectError::NotADatabase(_) => Failure::refused(error),
+            _ => Failure::failed(error),
+        })?,
     };
     let recovered = match &contents {
         None if !options.dry_run => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use oneflush_measure::interrupt;
-use oneflush_measure::trial::{self, Plan, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN};
+use oneflush_measure::trial::{self, Plan, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, TrialError};
 use oneflush_vfs::shown_name;
 
 use crate::engine::Engine;
@@ -88,7 +88,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         return output::print(&language.how(None));
     };
     if Engine::is_lsmvbt(path) {
-        return Err(Failure::failed(of_lsmvbt(path)));
+        return Err(Failure::refused(of_lsmvbt(path)));
     }
     interrupt::install().map_err(Failure::failed)?;
     let plan = Plan {
@@ -97,10 +97,28 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         table: options.table.clone(),
         time: Duration::from_secs(options.seconds),
     };
-    let trial = trial::run(&plan, &mut Terminal::new()).map_err(Failure::failed)?;
+    let trial = trial::run(&plan, &mut Terminal::new()).map_err(failure)?;
     let advice = advice::of(&trial);
     output::print(&match options.json {
         true => text::json(&trial, &advice),
         false => text::text(&trial, &advice, options.language),
     })
+}
+
+fn failure(error: TrialError) -> Failure {
+    use TrialError::*;
+    match error {
+        Guarded { .. } | Changing { .. } => Failure::again(error),
+        NoTable { .. } | UselessTable(_) => Failure::usage(error),
+        NotAFile(_)
+        | NotADatabase { .. }
+        | Interrupted(_)
+        | ManyDatabases(_)
+        | NoRoom { .. }
+        | TooLarge { .. }
+        | Place { .. }
+        | NoSync { .. }
+        | Schema { .. } => Failure::refused(error),
+        _ => Failure::failed(error),
+    }
 }

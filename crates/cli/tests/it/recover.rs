@@ -55,7 +55,7 @@ fn it_leaves_one_plain_database_file_and_a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
+fn what_cannot_be_recovered_is_refused_and_named_and_stays() {
     let sandbox = Sandbox::new();
     let database = crashed(&sandbox, "app.db");
     let bytes = fs::read(log(&database)).unwrap();
@@ -63,7 +63,7 @@ fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
     let fails = |what: &str| {
         let output = sandbox.oneflush().arg("recover").arg(&database).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert_eq!(output.status.code(), Some(3), "{message}");
         assert!(message.contains(what) && message.contains("app.db"), "{message}");
         message
     };
@@ -85,6 +85,7 @@ fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
     let pipe = sandbox.path().join("pipe.db");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let refused = sandbox.oneflush().arg("recover").arg(&pipe).output().unwrap();
+    assert_eq!(refused.status.code(), Some(3));
     assert!(String::from_utf8(refused.stderr).unwrap().contains("pipe.db: not a regular file"));
 }
 
@@ -112,7 +113,7 @@ fn of_two_logs_the_one_that_the_guard_names_is_recovered_and_the_other_stays() {
         assert_eq!(count(&database), Ok(ROWS as i64));
         assert!(!side(&database, ours.log).exists() && side(&database, other.log).exists());
         let (code, text) = run(&[]);
-        assert!(code == Some(1) && text.contains("may hold commits of another"), "{text}");
+        assert!(code == Some(3) && text.contains("may hold commits of another"), "{text}");
         assert!(text.contains(other.log), "{text}");
     }
 }
@@ -212,7 +213,7 @@ fn a_log_that_another_database_needs_stays_until_that_one_is_named_or_forgotten(
         assert_eq!((code, count(b.as_ref()), asides(&sandbox)), (Some(0), Ok(3), 1));
 
         let (code, text) = said(&sandbox, &[renamed]);
-        assert_eq!(code, Some(1), "{text}");
+        assert_eq!(code, Some(3), "{text}");
         assert!(text.contains("--with") && !text.contains("[OF-302]"), "{text}");
         if forgets {
             let (code, text) = said(&sandbox, &[b, "--forget", "x.db"]);

@@ -214,7 +214,7 @@ fn a_table_may_be_named_and_the_text_says_which_one_it_is_and_why() {
     let (_, text, _) = tried(None);
     assert!(text.contains("It is the largest of 2 tables: "), "{text}");
     let (code, _, said) = tried(Some("orders"));
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(said.contains("there are ids and messages"), "{said}");
     sandbox.assert_nothing_left(&[]);
 }
