@@ -14,6 +14,8 @@
 //! SQLite also names the journals of databases that it has reserved and not changed. It never makes
 //! these. Such a database counts only if it has a journal at the commit.
 //!
+//! From then on none of these journals becomes a file before the super-journal is one.
+//!
 //! A rollback plays back each journal that names a super-journal only while that one exists, and
 //! deletes it after the first. So it exists until no journal in it is left.
 
@@ -114,8 +116,10 @@ impl Super {
         let found: Vec<Option<Arc<Connection>>> = names
             .map(|name| {
                 let name = std::str::from_utf8(name).ok()?;
+                // A journal that is a file already must not name one that is none: to whoever finds
+                // it after a death, its database has committed.
                 Connection::that_absorbs(name, |journals| match journals.holds_journal() {
-                    true => journals.commits_together(),
+                    true => journals.is_absorbing() && journals.commits_together(),
                     false => journals.may_create_journal(),
                 })
             })

@@ -283,8 +283,11 @@ impl Maw {
         transaction.materialise(main, &*self.files, &self.path, &self.options)
     }
 
+    /// What it has in memory is to be written out. Not after its journal may name a super-journal
+    /// that is no file. What SQLite writes then was in its cache, so there is an end.
     fn is_too_large(&self, transaction: &Transaction) -> bool {
-        transaction.memory_bytes() > memory_bytes_max(&self.options)
+        let is_named = super_journal::is_open() && super_journal::is_absorbed();
+        !is_named && transaction.memory_bytes() > memory_bytes_max(&self.options)
     }
 
     fn write_db(&self, below: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {

@@ -182,3 +182,61 @@ fn databases_that_committed_together_are_recovered_in_any_order() {
         }
     }
 }
+
+const ROWS: &str = "ONEFLUSH_TEST_ROWS";
+
+/// Not a test of its own: one transaction over both databases. One of them gets so many rows of
+/// nearly a page.
+#[test]
+fn large_writer() {
+    let Ok(told) = std::env::var(super::worker::WORKER) else { return };
+    let rows = std::env::var(ROWS).unwrap();
+    let [main, other] = super::paths_in(std::path::Path::new(&told));
+    let db = super::open(&main, &other, "delete", "log_size=1048576").unwrap();
+    println!("it begins");
+    db.execute_batch(&format!(
+        "BEGIN; UPDATE main.common SET n = n + 1; UPDATE other.common SET n = n + 1;
+         INSERT INTO main.ballast SELECT randomblob(900) FROM main.balances,
+             main.balances AS b, main.balances AS c LIMIT {rows}; COMMIT"
+    ))
+    .unwrap();
+}
+
+/// True if both have it.
+fn is_there_after_a_death(rows: u32, point: KillPoint, count: u32) -> bool {
+    let pair = Pair::new();
+    let about = format!("{rows} rows, {point:?} {count}");
+    let mut command = super::again(oneflush_testing::named!(large_writer));
+    command.env(super::worker::WORKER, pair.dir.path()).env(ROWS, rows.to_string());
+    command.env("ONEFLUSH_KILL_AT", format!("{}:{count}", point.name()));
+    let _start = super::without_starts();
+    let output = command.output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("it begins"), "{about}");
+    let [main, other] = pair.paths();
+    let db = super::insist(&about, || super::open(&main, &other, "delete", ""));
+    let counted = |of: &str| -> i64 {
+        db.query_row(&format!("SELECT n FROM {of}.common"), [], |row| row.get(0)).unwrap()
+    };
+    let there: i64 = db.query_row("SELECT count(*) FROM ballast", [], |row| row.get(0)).unwrap();
+    assert_eq!(counted("main"), counted("other"), "{about}");
+    assert_eq!(there, counted("main") * i64::from(rows), "{about}");
+    assert_eq!(super::integrity(&db).unwrap(), "ok", "{about}");
+    there > 0
+}
+
+/// Its journal is a file before the commit, or would become one while SQLite writes what it has in
+/// its cache.
+#[test]
+fn a_large_part_of_a_common_transaction_is_there_with_the_other_part_or_not_at_all() {
+    use KillPoint::*;
+    for point in [Busy, Recorded, Durable, JournalWritten, Materialised] {
+        for count in 1..4 {
+            is_there_after_a_death(1600, point, count);
+        }
+    }
+    // A mebibyte is the limit, and the cache has 20 pages.
+    for rows in (980..1025).step_by(4) {
+        is_there_after_a_death(rows, Busy, 1);
+    }
+    assert!(is_there_after_a_death(1600, Materialised, 9));
+}
