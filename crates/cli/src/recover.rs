@@ -107,8 +107,10 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             false
         }
         Some(_) if !options.dry_run => {
+            let failed = |error| format!("{}: {error}", shown_name(&database));
+            check_name(&database).map_err(|error| Failure::refused(failed(error)))?;
             recover(&database, contents.as_ref().map(|log| log.strategy))
-                .map_err(|error| Failure::failed(format!("{}: {error}", shown_name(&database))))?;
+                .map_err(|error| Failure::failed(failed(error)))?;
             true
         }
         _ => false,
@@ -202,19 +204,20 @@ fn plural(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+fn check_name(database: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    match database.to_str() {
+        Some(_) => Ok(()),
+        None => Err("a strategy with a log opens no database whose path is not UTF-8, and so \
+            cannot recover it here. Rename the database, and the files beside it alike, or move \
+            them together to another folder; then recover it [OF-320]"
+            .into()),
+    }
+}
+
 fn recover(
     database: &Path,
     strategy: Option<StrategyKind>,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    if database.to_str().is_none() {
-        return Err(
-            "a strategy with a log opens no database whose path is not UTF-8, and so cannot \
-            recover it here. \
-                    Rename the database, and the files beside it alike, or move them together to \
-                    another folder; then recover it [OF-320]"
-                .into(),
-        );
-    }
     oneflush_vfs::register()?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
     let db = Connection::open_with_flags(uri::of(database, strategy), flags)?;

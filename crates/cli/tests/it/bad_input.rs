@@ -1,5 +1,5 @@
 //! What users get wrong, and what goes wrong under them: one message that says what and how to go
-//! on, exit code 1 or 2, nothing left behind.
+//! on, exit code 1 to 3, nothing left behind.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn a_missing_directory_is_refused_by_name() {
     let sandbox = Sandbox::new();
     let missing = sandbox.path().join("missing");
     let output = sandbox.oneflush().args(["bench", "--dir"]).arg(&missing).output().unwrap();
-    assert_refused(&output, 1, &[missing.to_str().unwrap(), "--dir DIR"]);
+    assert_refused(&output, 3, &[missing.to_str().unwrap(), "--dir DIR"]);
     assert!(!missing.exists());
     sandbox.assert_nothing_left(&[]);
 }
@@ -25,7 +25,7 @@ fn a_file_in_place_of_a_directory_is_refused() {
     let file = sandbox.path().join("app.db");
     fs::write(&file, b"content").unwrap();
     let output = sandbox.oneflush().args(["bench", "--dir"]).arg(&file).output().unwrap();
-    assert_refused(&output, 1, &[file.to_str().unwrap(), "Not a directory", "--dir DIR"]);
+    assert_refused(&output, 3, &[file.to_str().unwrap(), "Not a directory", "--dir DIR"]);
     assert_eq!(fs::read(&file).unwrap(), b"content");
     sandbox.assert_nothing_left(&[]);
 }
@@ -40,7 +40,7 @@ fn a_directory_without_write_permission_is_refused() {
     fs::set_permissions(&closed, permissions).unwrap();
     let output =
         sandbox.oneflush_as_nobody().args(["bench", "--dir"]).arg(&closed).output().unwrap();
-    assert_refused(&output, 1, &[closed.to_str().unwrap(), "Permission denied", "writable"]);
+    assert_refused(&output, 3, &[closed.to_str().unwrap(), "Permission denied", "writable"]);
     sandbox.assert_nothing_left(&[&closed]);
 }
 
@@ -57,7 +57,7 @@ fn a_read_only_file_system_is_refused() {
         point.to_str().unwrap()
     );
     let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().unwrap();
-    assert_refused(&output, 1, &[point.to_str().unwrap(), "Read-only", "--dir DIR"]);
+    assert_refused(&output, 3, &[point.to_str().unwrap(), "Read-only", "--dir DIR"]);
     sandbox.assert_nothing_left(&[]);
 }
 
@@ -65,7 +65,7 @@ fn a_read_only_file_system_is_refused() {
 fn a_scratch_file_system_needs_root() {
     let sandbox = Sandbox::new();
     let output = sandbox.oneflush_as_nobody().args(["bench", "--fs", "ext4"]).output().unwrap();
-    assert_refused(&output, 1, &["--fs ext4", "needs root", "sudo", "--dir DIR"]);
+    assert_refused(&output, 3, &["--fs ext4", "needs root", "sudo", "--dir DIR"]);
     sandbox.assert_nothing_left(&[]);
 }
 

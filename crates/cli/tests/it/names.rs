@@ -95,7 +95,7 @@ fn a_recovery_that_needs_eager_is_refused_with_a_way_out_that_leads_out() {
         let refused = sandbox.oneflush().arg("recover").arg(&database).output().unwrap();
         assert_refused(
             &refused,
-            1,
+            3,
             &["is not UTF-8", "Rename the database, and the files beside it alike"],
         );
         let renamed = sandbox.path().join("renamed.db");
@@ -118,7 +118,7 @@ fn a_log_that_is_missing_is_named_as_that_of_its_own_database() {
     let refused = sandbox.oneflush().arg("recover").arg(&path).output().unwrap();
     assert_refused(
         &refused,
-        1,
+        3,
         &["d\\xff.db: ", "its log is missing: ", "d\\xff.db-oneflush, ", "Put it back"],
     );
     // With the guard in the header, and a WAL that is not its log.

@@ -73,7 +73,7 @@ fn a_trial_is_refused_with_the_way_out() {
     let sandbox = Sandbox::new();
     let path = database(&sandbox);
     let output = oneflush(&sandbox, "try", &path, &[]);
-    assert_refused(&output, 1, &["app.db", "LS-MVBT", "oneflush try ", "--engine sqlite"]);
+    assert_refused(&output, 3, &["app.db", "LS-MVBT", "oneflush try ", "--engine sqlite"]);
 }
 
 #[test]

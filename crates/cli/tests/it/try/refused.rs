@@ -8,9 +8,9 @@ use crate::common::assert_refused;
 use crate::common::crashed::{EAGER, MAW, WALDIO};
 
 #[track_caller]
-fn refused(sandbox: &Sandbox, path: &Path, words: &[&str]) {
+fn refused(sandbox: &Sandbox, path: &Path, code: i32, words: &[&str]) {
     let before = look(path.parent().unwrap());
-    assert_refused(&command(sandbox, path).output().unwrap(), 1, words);
+    assert_refused(&command(sandbox, path).output().unwrap(), code, words);
     assert!(look(path.parent().unwrap()) == before, "it is as it was");
     sandbox.assert_nothing_left(&[]);
 }
@@ -19,15 +19,15 @@ fn refused(sandbox: &Sandbox, path: &Path, words: &[&str]) {
 fn what_is_no_database_is_refused_by_name() {
     let sandbox = Sandbox::new();
     let data = sandbox.open_directory("data");
-    refused(&sandbox, &data.join("none.db"), &["none.db", "No such file"]);
+    refused(&sandbox, &data.join("none.db"), 1, &["none.db", "No such file"]);
     fs::write(data.join("notes.txt"), "a text that is long enough for a header".repeat(9)).unwrap();
     let out = format!("oneflush try {}", data.display());
-    refused(&sandbox, &data.join("notes.txt"), &["notes.txt", "encrypted", &out]);
+    refused(&sandbox, &data.join("notes.txt"), 3, &["notes.txt", "encrypted", &out]);
     let pipe = data.join("pipe.db");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert_refused(
         &command(&sandbox, &pipe).output().unwrap(),
-        1,
+        3,
         &["pipe.db", "neither a file nor a directory"],
     );
     let mut bytes = fs::read({
@@ -37,7 +37,12 @@ fn what_is_no_database_is_refused_by_name() {
     .unwrap();
     bytes[100..40_960].fill(0x5a);
     fs::write(data.join("torn.db"), bytes).unwrap();
-    refused(&sandbox, &data.join("torn.db"), &["torn.db", "SQLite says of the copy", "malformed"]);
+    refused(
+        &sandbox,
+        &data.join("torn.db"),
+        3,
+        &["torn.db", "SQLite says of the copy", "malformed"],
+    );
 }
 
 #[test]
@@ -55,7 +60,7 @@ fn a_database_in_use_with_a_log_is_refused_with_who_uses_it() {
         .unwrap();
     let me = std::process::id().to_string();
     let words = ["in use with eager already", &me, "PRAGMA oneflush_stats", "oneflush try /"];
-    assert_refused(&command(&sandbox, &path).output().unwrap(), 1, &words);
+    assert_refused(&command(&sandbox, &path).output().unwrap(), 75, &words);
     db.execute_batch("INSERT INTO t VALUES (2)").unwrap();
     drop(db);
     let found = tried(&sandbox, &path);
@@ -71,7 +76,12 @@ fn a_database_whose_log_has_commits_is_to_be_recovered_first() {
         logged.crashed_after(&live, &[], |_| {});
         let path = data.join(format!("{}.db", logged.strategy));
         copy_of_live(&live, &path, &[logged.log]);
-        refused(&sandbox, &path, &["interrupted here", "first: oneflush recover", logged.strategy]);
+        refused(
+            &sandbox,
+            &path,
+            3,
+            &["interrupted here", "first: oneflush recover", logged.strategy],
+        );
     }
 }
 
@@ -96,7 +106,7 @@ fn a_hot_journal_of_several_databases_is_left_to_their_program() {
     bytes.extend(sum.to_be_bytes());
     bytes.extend(magic);
     fs::write(&journal, bytes).unwrap();
-    refused(&sandbox, &path, &["over several databases", "open it with the program"]);
+    refused(&sandbox, &path, 3, &["over several databases", "open it with the program"]);
 }
 
 #[test]
@@ -112,7 +122,7 @@ fn a_directory_that_cannot_be_written_needs_another_one() {
         let mut command = sandbox.oneflush_as_nobody();
         command.args(["try", "--seconds", "1"]).arg(&path).args(arguments).output().unwrap()
     };
-    assert_refused(&run(&[]), 1, &["no directory for the copy", "denied", "--dir"]);
+    assert_refused(&run(&[]), 3, &["no directory for the copy", "denied", "--dir"]);
     let other = sandbox.open_directory("other");
     let output = run(&[OsStr::new("--dir"), other.as_os_str()]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -130,7 +140,7 @@ fn a_database_larger_than_the_room_is_refused_before_it_is_copied() {
     fs::File::options().write(true).open(&path).unwrap().set_len(1 << 43).unwrap();
     let output = command(&sandbox, &path).output().unwrap();
     let words = ["too little room", "8796", "are free", "--dir"];
-    assert_refused(&output, 1, &words);
+    assert_refused(&output, 3, &words);
     sandbox.assert_nothing_left(&[]);
     assert_eq!(fs::read_dir(&data).unwrap().count(), 1);
 }
