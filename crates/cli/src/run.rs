@@ -74,8 +74,8 @@ pub struct Options {
     /// Engine of new databases, without a strategy: lsmvbt, or sqlite. Existing ones of both open
     #[arg(long, value_name = "NAME")]
     engine: Option<Engine>,
-    /// Open no database without Oneflush: do not start a program that cannot have it, and end one
-    /// that opens a database by another SQLite (exit code 3)
+    /// Do not start a program that cannot have Oneflush; end one that opens a database by another
+    /// SQLite (exit code 3)
     #[arg(long)]
     require: bool,
     /// The program and its arguments

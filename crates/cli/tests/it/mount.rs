@@ -1,7 +1,7 @@
 //! `oneflush mount` as root: what the kernel is told of a mount.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use oneflush_testing::{Running, in_own_mounts, named, run, wait_until};
@@ -17,6 +17,15 @@ fn options_of(mountpoint: &Path) -> Option<Vec<String>> {
     Some(mount[5].split(',').map(str::to_owned).collect())
 }
 
+/// What is mounted, and where.
+fn made_in(folder: &Path) -> [PathBuf; 2] {
+    ["lower", "at"].map(|name| {
+        let path = folder.join(name);
+        fs::create_dir(&path).unwrap();
+        path
+    })
+}
+
 /// All options of this kind were taken and none reached the kernel: with `-o nosuid` a program of
 /// root ran as root.
 #[test]
@@ -29,9 +38,7 @@ fn the_mount_forbids_what_the_command_line_forbids() {
     // What the file system of the sandbox is mounted with does not matter so.
     let folder = sandbox.open_directory("folder");
     run(std::process::Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&folder));
-    let (lower, at) = (folder.join("lower"), folder.join("at"));
-    fs::create_dir(&lower).unwrap();
-    fs::create_dir(&at).unwrap();
+    let [lower, at] = made_in(&folder);
     for (options, expected) in [
         ("rw", &[][..]),
         ("rw,nosuid,nodev,noexec", &["nosuid", "nodev", "noexec"]),
@@ -65,9 +72,7 @@ fn a_mount_that_is_there_busy_or_dead_is_told_with_the_next_command() {
     }
     let sandbox = Sandbox::new();
     let folder = sandbox.open_directory("my folder");
-    let (lower, at) = (folder.join("lower"), folder.join("at"));
-    fs::create_dir(&lower).unwrap();
-    fs::create_dir(&at).unwrap();
+    let [lower, at] = made_in(&folder);
     let (lower_name, at_name) = (lower.display().to_string(), at.display().to_string());
     let oneflush = |words: &[&str]| sandbox.oneflush().args(words).output().unwrap();
     let mut command = sandbox.oneflush();

@@ -11,14 +11,17 @@ use crate::common::{assert_refused, skip_unless_root};
 
 const AT_MOST: Duration = Duration::from_secs(300);
 
+/// The test may make a disk of its own, with another program that writes there.
+fn has_own_disk(test: &str) -> bool {
+    !skip_unless_root("a mount")
+        && in_own_mounts(test, AT_MOST)
+        && oneflush_testing::has_programs(&["mkfs.xfs", "python3"])
+}
+
 /// A disk that is the test's own: what is counted there is known to be right.
 #[test]
 fn a_disk_is_counted_and_who_else_writes_to_it_is_noticed() {
-    let name = named!(a_disk_is_counted_and_who_else_writes_to_it_is_noticed);
-    if skip_unless_root("a mount") || !in_own_mounts(name, AT_MOST) {
-        return;
-    }
-    if !oneflush_testing::has_programs(&["mkfs.xfs", "python3"]) {
+    if !has_own_disk(named!(a_disk_is_counted_and_who_else_writes_to_it_is_noticed)) {
         return;
     }
     let sandbox = Sandbox::new();
@@ -64,11 +67,7 @@ while True:
 /// cost 464,475 bytes a commit, and the advice was `eager` for 0.07 of the bytes.
 #[test]
 fn bursts_that_no_idle_gap_sees_are_no_bytes_of_a_commit() {
-    let name = named!(bursts_that_no_idle_gap_sees_are_no_bytes_of_a_commit);
-    if skip_unless_root("a mount") || !in_own_mounts(name, AT_MOST) {
-        return;
-    }
-    if !oneflush_testing::has_programs(&["mkfs.xfs", "python3"]) {
+    if !has_own_disk(named!(bursts_that_no_idle_gap_sees_are_no_bytes_of_a_commit)) {
         return;
     }
     let sandbox = Sandbox::new();
