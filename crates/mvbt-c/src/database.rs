@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::path::Path;
 use std::time::Duration;
 
-use mvbt::Database;
+use mvbt::{Database, Version};
 
 use crate::call::{self, Failure, Handle, LastError, Out, boxed, emptied, path};
 use crate::code::Code;
@@ -279,27 +279,32 @@ pub unsafe extern "C" fn oneflush_mvbt_page_bytes(
     unsafe { with_database(db, Out::Needed(bytes), |database| Ok(database.page_bytes() as u32)) }
 }
 
-/// Cuts the free pages at the end off the file. Those before are used lowest first from now on. So a
-/// database that is written anew after a first call has its free pages at the end. `pages` gets how
-/// many are left, and `free` how many of those no reader needs; both may be null. BUSY: another
-/// process uses the database, or a transaction writes.
+/// Cuts the free pages at the end off the file. Those before are used lowest first from now on. So
+/// a database that is written anew after a first call has its free pages at the end. `version` is
+/// the one that is committed, and gets the one that this call has made of it, with the same rows.
+/// `pages` gets how many are left, and `free` how many of those no reader needs; both may be null.
+/// BUSY: another process uses the database, a transaction writes, or the version is another one.
 ///
 /// # Safety
-/// `db` is null or a handle, and `pages` and `free` are null or may be written.
+/// `db` is null or a handle; `version` may be read and written; `pages` and `free` are null or may
+/// be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn oneflush_mvbt_shrink(
     db: *const DatabaseHandle,
+    version: *mut u64,
     pages: *mut u64,
     free: *mut u64,
 ) -> Code {
     // SAFETY: by the contract of this function.
     unsafe {
-        with_database(db, Out::IfAsked(pages), |database| {
-            let shrunk = database.shrink()?;
-            if !free.is_null() {
-                free.write(shrunk.free);
+        with_database(db, Out::Needed(version), |database| {
+            let shrunk = database.shrink(Version(version.read()))?;
+            for (to, value) in [(pages, shrunk.pages), (free, shrunk.free)] {
+                if !to.is_null() {
+                    to.write(value);
+                }
             }
-            Ok(shrunk.pages)
+            Ok(shrunk.version.0)
         })
     }
 }

@@ -87,6 +87,7 @@ static void without_a_database(const char *path)
     CHECK(oneflush_mvbt_prepare(NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_cursor_save(NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_vacuum_into(NULL, path) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_shrink(NULL, NULL, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_backup_step(NULL, 1, NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(*oneflush_mvbt_cursor_error(NULL) != 0 && *oneflush_mvbt_backup_error(NULL) != 0);
     OK(oneflush_mvbt_close(NULL));
@@ -678,7 +679,7 @@ static void copies(oneflush_mvbt_db *db, uint32_t tree, const char *folder)
     oneflush_mvbt_db *copy;
     oneflush_mvbt_txn *txn;
     oneflush_mvbt_backup *backup;
-    uint64_t cells = cells_of(db, tree), all, left, before;
+    uint64_t cells = cells_of(db, tree), all, left, before, version;
     uint32_t value;
     bool is_done = false;
     int steps = 0;
@@ -729,6 +730,12 @@ static void copies(oneflush_mvbt_db *db, uint32_t tree, const char *folder)
     CHECK(oneflush_mvbt_vacuum_into(db, path) == ONEFLUSH_MVBT_IO);
     CHECK(oneflush_mvbt_vacuum_into(db, NULL) == ONEFLUSH_MVBT_MISUSE);
     OK(oneflush_mvbt_open(path, NULL, &copy));
+    CHECK(cells_of(copy, tree) == cells + 1);
+    OK(oneflush_mvbt_data_version(copy, &version));
+    OK(oneflush_mvbt_shrink(copy, &version, &left, &all));
+    CHECK(left > all);
+    version--;
+    CHECK(oneflush_mvbt_shrink(copy, &version, NULL, NULL) == ONEFLUSH_MVBT_BUSY);
     CHECK(cells_of(copy, tree) == cells + 1);
     OK(oneflush_mvbt_close(copy));
 }

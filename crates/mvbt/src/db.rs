@@ -248,21 +248,21 @@ impl Database {
             if !is_alone {
                 return Err(Error::Busy { what: "other processes use it. Close them first" });
             }
-            count = self.reclaim_alone()?;
+            count = self.find_lost(&mut self.writer(Wait::ForEver)?)?;
             Ok(Then::Stay)
         })?;
         Ok(count)
     }
 
-    fn reclaim_alone(&self) -> Result<u64> {
-        let mut writer = self.writer(Wait::ForEver)?;
+    /// Puts pages that belong to nobody into the pool. No other process uses the database.
+    pub(crate) fn find_lost(&self, writer: &mut WriterGuard) -> Result<u64> {
         let Shared { store, board, .. } = &*self.shared;
         // The pages of a transaction that is durable, and that nobody has shown to readers, would
         // be taken for lost ones (P4).
         if board.is_begun() {
             writer.repair(store, board)?;
         }
-        let (report, horizon) = self.checked(None, &writer)?;
+        let (report, horizon) = self.checked(None, writer)?;
         // What readers have that began before the history is not looked at. A damaged tree hides
         // pages.
         let newest = self.data_version();

@@ -11,7 +11,7 @@ from sql_base import connect, fails, is_lsmvbt, one, rows, sound
 from sql_engines import attached, backups, chosen
 from sql_forks import forked_and_replaced, forked_idle, forked_in_transaction, forked_with_a_snapshot
 from sql_history import snapshots, stats_and_retain
-from sql_users import killed, many_threads, second_process, two_connections
+from sql_users import killed, many_threads, second_process, two_connections, vacuum_beside_writers
 
 
 def ddl_and_indexes(path, engine):
@@ -470,7 +470,7 @@ BOTH = [ddl_and_indexes, long_rows, records_that_are_gone, triggers_and_foreign_
         serialized]
 
 # Cases that open their own databases.
-TOGETHER = [backups, attached, chosen, two_connections, stats_and_retain, snapshots, many_threads, second_process, killed,
+TOGETHER = [backups, attached, chosen, two_connections, stats_and_retain, snapshots, many_threads, vacuum_beside_writers, second_process, killed,
             forked_idle, forked_in_transaction, forked_with_a_snapshot, forked_and_replaced]
 
 

@@ -84,6 +84,44 @@ def many_threads(folder):
     sound(db)
 
 
+def vacuum_beside_writers(folder):
+    """VACUUM copies twice, and others may commit between both copies. No row of theirs goes."""
+    path = f"{folder}/db"
+    db = connect(path, timeout=60)
+    db.execute("CREATE TABLE t(thread, n, filler)")
+    db.execute("CREATE TABLE old(a INTEGER PRIMARY KEY, b)")
+    acknowledged, errors, is_over = [0, 0], [], threading.Event()
+
+    def works(thread):
+        try:
+            mine = connect(path, timeout=60)
+            while not is_over.is_set():
+                mine.execute("BEGIN IMMEDIATE")
+                mine.execute("INSERT INTO t VALUES(?,?,?)", (thread, acknowledged[thread], "x" * 200))
+                mine.execute("COMMIT")
+                acknowledged[thread] += 1
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=works, args=(thread,)) for thread in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(12):
+        db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000) "
+                   "INSERT OR REPLACE INTO old SELECT i, randomblob(300) FROM n")
+        db.execute("DELETE FROM old WHERE a % 20")
+        db.execute("VACUUM")
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+    assert min(acknowledged) > 0, acknowledged
+    for thread in range(2):
+        kept = [n for (n,) in rows(db, "SELECT n FROM t WHERE thread=? ORDER BY n", thread)]
+        assert kept == list(range(acknowledged[thread])), (thread, len(kept), acknowledged)
+    sound(db)
+
+
 def second_process(folder):
     path = f"{folder}/db"
     db = connect(path)

@@ -111,35 +111,49 @@ static int mvCopyAndCommit(Btree *pTo, Btree *pFrom){
   return rc;
 }
 
-/* A copy that was made beside what it replaces may have room before it, which only a second copy
-** can use. Others may have read the schema of the first one, which has other trees. */
+/* Cuts the file. A file that others use, or have changed since, keeps its length, and so does one
+** on a full disk. */
+static int mvShrink(MvBtree *p, uint64_t *pnPage, uint64_t *pnFree){
+  uint64_t version = p->version;
+  oneflush_mvbt_code code = oneflush_mvbt_shrink(p->engine, &version, pnPage, pnFree);
+  if( code==ONEFLUSH_MVBT_BUSY || code==ONEFLUSH_MVBT_FULL ) return SQLITE_DONE;
+  if( code==ONEFLUSH_MVBT_OK ) p->version = version;
+  return mvDbRc(p, code);
+}
+
+/* A copy that was made behind what it replaces has room before it, which only a second copy can
+** use. Nobody may have committed since the first one. Others may have read its schema, which has
+** other trees. */
 static int mvCopyAgain(MvBtree *p, Btree *pFrom){
   Btree *pTo = &p->base;
+  uint64_t version = p->version;
   u32 cookie = 0;
   int rc = sqlite3BtreeBeginTrans(pTo, 2, 0);
-  if( rc!=SQLITE_OK ) return rc;
-  sqlite3BtreeGetMeta(pTo, BTREE_SCHEMA_VERSION, &cookie);
-  rc = mvCopyAll(p->db, pTo, pFrom);
+  if( rc==SQLITE_OK && p->version!=version ) rc = SQLITE_BUSY;
+  if( rc==SQLITE_OK ){
+    sqlite3BtreeGetMeta(pTo, BTREE_SCHEMA_VERSION, &cookie);
+    rc = mvCopyAll(p->db, pTo, pFrom);
+  }
   if( rc==SQLITE_OK ) rc = sqlite3BtreeUpdateMeta(pTo, BTREE_SCHEMA_VERSION, cookie+1);
   if( rc==SQLITE_OK ) rc = sqlite3BtreeCommit(pTo);
   if( rc!=SQLITE_OK ) (void)sqlite3BtreeRollback(pTo, SQLITE_OK, 0);
-  return rc;
+  rc &= 0xff;
+  return rc==SQLITE_BUSY || rc==SQLITE_FULL ? SQLITE_DONE : rc;
 }
 
-/* The end of VACUUM. A file that others use keeps its length. */
+/* The end of VACUUM. After the first copy all is committed, and the rest is for the room. */
 SQLITE_PRIVATE int sqlite3BtreeCopyFile(Btree *pTo, Btree *pFrom){
   int rc;
   if( !MV_IS(pTo) && !MV_IS(pFrom) ) return stockBtreeCopyFile(pTo, pFrom);
   rc = mvCopyAndCommit(pTo, pFrom);
   if( rc==SQLITE_OK && MV_IS(pTo) ){
-    MvBtree *p = (MvBtree*)pTo;
     uint64_t nPage = 0, nFree = 0;
-    oneflush_mvbt_code code = oneflush_mvbt_shrink(p->engine, &nPage, &nFree);
-    if( code==ONEFLUSH_MVBT_OK && nFree>nPage/8 ){
-      rc = mvCopyAgain(p, pFrom);
-      if( rc==SQLITE_OK ) code = oneflush_mvbt_shrink(p->engine, 0, 0);
+    rc = mvShrink((MvBtree*)pTo, &nPage, &nFree);
+    if( rc==SQLITE_OK && nFree>nPage-nFree ){
+      rc = mvCopyAgain((MvBtree*)pTo, pFrom);
+      if( rc==SQLITE_OK ) rc = mvShrink((MvBtree*)pTo, 0, 0);
     }
-    if( rc==SQLITE_OK && code!=ONEFLUSH_MVBT_BUSY ) rc = mvDbRc(p, code);
+    if( rc==SQLITE_DONE ) rc = SQLITE_OK;
   }
   return rc;
 }

@@ -113,26 +113,28 @@ impl Super {
             return Ok(());
         }
         let names = state.contents.split(|&byte| byte == 0).filter(|name| !name.is_empty());
-        let found: Vec<Option<Arc<Connection>>> = names
+        let names = || names.clone().filter_map(|name| std::str::from_utf8(name).ok());
+        // A journal that is a file must not name a super-journal that is none: to whoever finds it
+        // after a death, its database has committed.
+        let found: Option<Vec<Arc<Connection>>> = names()
             .map(|name| {
-                let name = std::str::from_utf8(name).ok()?;
-                // A journal that is a file already must not name one that is none: to whoever finds
-                // it after a death, its database has committed.
                 Connection::that_absorbs(name, |journals| match journals.holds_journal() {
                     true => journals.is_absorbing() && journals.commits_together(),
-                    false => journals.may_create_journal(),
+                    false => journals.may_create_journal() && !journals.has_journal_file(),
                 })
             })
             .collect();
-        if found.iter().all(Option::is_some) {
-            state.connections = found.into_iter().flatten().collect();
+        if let Some(found) = found {
+            state.connections = found;
             drop(state);
             set_absorbed(true);
             ABSORBED.lock().insert(self.path.clone(), Arc::clone(self));
             return Ok(());
         }
         // While another database is linked to its log, a log cannot be retired.
-        let mixed: Vec<Arc<Connection>> = found.into_iter().flatten().collect();
+        let mixed: Vec<Arc<Connection>> = names()
+            .filter_map(|name| Connection::that_absorbs(name, |one| one.may_create_journal()))
+            .collect();
         for maw in maws(&mixed) {
             maw.leave_link().map_err(code)?;
         }

@@ -391,7 +391,15 @@ impl<B: MainFile> File<B> {
                 super_journal::opened();
                 Ok(())
             }
-            Role::RollbackJournal | Role::Temp => Ok(()),
+            Role::RollbackJournal => {
+                self.strategy().call(|strategy| {
+                    if let Some(journals) = strategy.absorbs_journal() {
+                        journals.opened_journal();
+                    }
+                });
+                Ok(())
+            }
+            Role::Temp => Ok(()),
         }
     }
 

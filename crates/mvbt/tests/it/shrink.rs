@@ -1,6 +1,6 @@
 //! Files that give their free pages back.
 
-use oneflush_mvbt::{Database, Error, Options, Read, Retain, TreeId};
+use oneflush_mvbt::{Database, Error, Options, Read, Retain, Shrunk, TreeId};
 
 use crate::common::Memory;
 use crate::common::model::sound;
@@ -17,6 +17,10 @@ fn filled(options: &Options) -> (Memory, Database, TreeId) {
     }
     txn.commit().unwrap();
     (memory, db, tree)
+}
+
+fn cut(db: &Database) -> Result<Shrunk, Error> {
+    db.shrink(db.data_version())
 }
 
 fn options() -> Options {
@@ -61,11 +65,11 @@ fn a_file_gives_back_what_a_copy_of_its_rows_does_not_need() {
         let full = memory.bytes().len();
         thin(&db, tree, 10);
         let tree = rewrite(&db, tree);
-        let first = db.shrink().unwrap();
+        let first = cut(&db).unwrap();
         assert!(first.free > first.pages / 8, "{first:?}");
         let kept = rows(&db, tree);
         let tree = rewrite(&db, tree);
-        let second = db.shrink().unwrap();
+        let second = cut(&db).unwrap();
         assert!(second.free <= second.pages / 8, "{second:?}");
         assert!(memory.bytes().len() < full / 5, "{} of {full}", memory.bytes().len());
         assert_eq!((rows(&db, tree), kept.len()), (kept, 400));
@@ -92,9 +96,9 @@ fn a_cut_file_that_was_not_closed_has_all_commits() {
     let (memory, db, tree) = filled(&options());
     thin(&db, tree, 10);
     let tree = rewrite(&db, tree);
-    db.shrink().unwrap();
+    cut(&db).unwrap();
     let tree = rewrite(&db, tree);
-    db.shrink().unwrap();
+    cut(&db).unwrap();
     let kept = rows(&db, tree);
     let left = memory.crash(|| true).open(options()).unwrap();
     assert_eq!(rows(&left, tree), kept);
@@ -111,15 +115,15 @@ fn power_that_fails_at_any_operation_of_a_cut_takes_no_row() {
             let tree = rewrite(&db, tree);
             let kept = rows(&db, tree);
             memory.fail_after(operations);
-            let cut = db.shrink();
-            is_over |= cut.is_ok();
+            let done = cut(&db);
+            is_over |= done.is_ok();
             let mut rng = fastrand::Rng::with_seed(operations as u64);
             let left = memory.crash(|| rng.u8(..100) < survive);
             let left = left.open(options()).unwrap();
             assert_eq!(rows(&left, tree), kept, "{operations} {survive}");
             sound(&left, &format!("{operations} {survive}"));
             thin(&left, tree, 20);
-            left.shrink().unwrap();
+            cut(&left).unwrap();
             assert_eq!(rows(&left, tree).len() as i64, ROWS / 20);
             sound(&left, "cut again");
         }
@@ -136,7 +140,7 @@ fn what_a_reader_or_the_history_needs_stays() {
     let reader = db.begin_read().unwrap();
     thin(&db, tree, 10);
     let new = rewrite(&db, tree);
-    db.shrink().unwrap();
+    cut(&db).unwrap();
     for (key, payload) in &all {
         assert_eq!(reader.get(tree, *key).unwrap().as_ref(), Some(payload));
     }
@@ -146,7 +150,7 @@ fn what_a_reader_or_the_history_needs_stays() {
     txn.commit().unwrap();
     let version = db.data_version();
     let newest = rewrite(&db, new);
-    db.shrink().unwrap();
+    cut(&db).unwrap();
     let before = db.begin_read_at(version).unwrap();
     let found = (0..ROWS).filter(|&key| before.get(new, key).unwrap().is_some()).count();
     assert_eq!((found, rows(&db, newest).len()), (400, 400));
@@ -161,10 +165,34 @@ fn others_who_use_the_file_are_not_cut_off() {
     let path = dir.path().join("a.mvbt");
     let db = Database::create(&path, options()).unwrap();
     let other = Database::open(&path, options()).unwrap();
-    assert!(matches!(db.shrink(), Err(Error::Busy { .. })));
+    assert!(matches!(cut(&db), Err(Error::Busy { .. })));
     drop(other);
     let txn = db.begin_write().unwrap();
-    assert!(matches!(db.shrink(), Err(Error::Busy { .. })));
+    assert!(matches!(cut(&db), Err(Error::Busy { .. })));
     drop(txn);
-    db.shrink().unwrap();
+    let before = db.data_version();
+    let mut txn = db.begin_write().unwrap();
+    txn.create_tree(false).unwrap();
+    txn.commit().unwrap();
+    assert!(matches!(db.shrink(before), Err(Error::Busy { .. })), "somebody has committed since");
+    let version = cut(&db).unwrap().version;
+    assert_eq!(db.data_version(), version);
+}
+
+/// Pages of a process that was killed are at the end, and in no list.
+#[test]
+fn what_a_killed_process_has_left_to_nobody_is_cut_off() {
+    let (memory, db, tree) = filled(&options());
+    thin(&db, tree, 10);
+    let tree = rewrite(&db, tree);
+    let size = memory.bytes().len();
+    let left = memory.crash(|| true);
+    drop(db);
+    let db = left.open(options()).unwrap();
+    cut(&db).unwrap();
+    let tree = rewrite(&db, tree);
+    cut(&db).unwrap();
+    assert!(left.bytes().len() < size / 4, "{} of {size}", left.bytes().len());
+    assert_eq!(rows(&db, tree).len(), 400);
+    assert_eq!(sound(&db, "cut"), 0);
 }

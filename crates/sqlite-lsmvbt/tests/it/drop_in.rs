@@ -158,7 +158,7 @@ fn stats_history_and_older_versions() {
 
 #[test]
 fn connections_threads_and_processes() {
-    cases(&["two_connections", "many_threads", "second_process"]);
+    cases(&["two_connections", "many_threads", "vacuum_beside_writers", "second_process"]);
 }
 
 #[test]

@@ -156,8 +156,13 @@ pub trait AbsorbsJournal {
     /// SQLite creates the journal. `Some`: a file that stands for it. `None`: SQLite gets a real
     /// one.
     fn opening_journal(&self) -> Result<Option<Box<dyn Below>>, Error>;
-    /// SQLite closes that file.
+    /// SQLite has opened the journal of this connection: that file, or a real one.
+    fn opened_journal(&self);
+    /// SQLite closes it.
     fn closing_journal(&self);
+    /// SQLite has a real journal open. It keeps one that it has played back, for a transaction
+    /// under the same lock.
+    fn has_journal_file(&self) -> bool;
     /// The journal has contents that SQLite has not ended yet.
     fn holds_journal(&self) -> bool;
     /// Its transaction can be committed by one record together with those of other databases.

@@ -174,8 +174,8 @@ impl Storage for Memory {
         Ok(())
     }
 
-    /// It is durable with the next flush. A write in flight behind the new end makes the file longer
-    /// again, with zeros.
+    /// It is durable with the next flush. A write in flight behind the new end makes the file
+    /// longer again, with zeros.
     fn cut(&self, size_bytes: u64) -> io::Result<()> {
         self.begin()?.seen.truncate(size_bytes as usize);
         Ok(())

@@ -25,6 +25,7 @@ impl AbsorbsJournal for Maw {
 
     fn opening_journal(&self) -> Result<Option<Box<dyn Below>>, Error> {
         let mut state = self.state();
+        state.has_journal_file = true;
         if self.purpose == Purpose::Checkpoints || state.is_journal_open {
             return Ok(None);
         }
@@ -36,12 +37,23 @@ impl AbsorbsJournal for Maw {
             return Ok(None);
         }
         state.is_journal_open = true;
+        state.has_journal_file = false;
         Ok(Some(Box::new(Absorbed)))
+    }
+
+    fn opened_journal(&self) {
+        let mut state = self.state();
+        state.has_journal_file = !state.is_journal_open;
+    }
+
+    fn has_journal_file(&self) -> bool {
+        self.state().has_journal_file
     }
 
     fn closing_journal(&self) {
         let mut state = self.state();
         state.is_journal_open = false;
+        state.has_journal_file = false;
         state.transaction.close_journal();
     }
 

@@ -235,7 +235,8 @@ impl Coordinator<'_> {
         Ok(names)
     }
 
-    /// The same as [`need`](Self::need) where others may be writing. The caller has no board's lock.
+    /// The same as [`need`](Self::need) where others may be writing. The caller has no board's
+    /// lock.
     pub fn need_beside_writers(
         &self,
         own: &str,
@@ -248,7 +249,11 @@ impl Coordinator<'_> {
             need => return Ok(need),
         };
         let life = LogLife::<OpenLog>::new(&database, Arc::clone(files));
-        let board = life.lock_board()?;
+        let board = match life.lock_board() {
+            Err(Code::BUSY) => return Err(Code::BUSY),
+            Err(_) => return Ok(Need::Unread(database)),
+            Ok(board) => board,
+        };
         let need = need();
         life.tidy(&board);
         board.common().unlock(0..0);

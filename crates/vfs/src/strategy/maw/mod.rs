@@ -121,6 +121,8 @@ struct State {
     level: LockLevel,
     /// SQLite has the absorbed journal open.
     is_journal_open: bool,
+    /// It has a real one open.
+    has_journal_file: bool,
     transaction: Transaction,
     /// A commit has failed, and the file may have a part of it. In exclusive locking mode SQLite
     /// goes on without a new lock.
@@ -160,6 +162,7 @@ impl Maw {
                 main: None,
                 level: LockLevel::None,
                 is_journal_open: false,
+                has_journal_file: false,
                 transaction: Transaction::default(),
                 is_unsettled: false,
                 providers: Providers::default(),
@@ -284,17 +287,18 @@ impl Maw {
     }
 
     /// What it has in memory is to be written out. Not after its journal may name a super-journal
-    /// that is no file. What SQLite writes then was in its cache, so there is an end.
-    fn is_too_large(&self, transaction: &Transaction) -> bool {
-        let is_named = super_journal::is_open() && super_journal::is_absorbed();
-        !is_named && transaction.memory_bytes() > memory_bytes_max(&self.options)
+    /// that is no file: that journal would say that its part is committed. What SQLite writes from
+    /// then on was in its cache.
+    fn is_too_large(&self, transaction: &mut Transaction) -> bool {
+        transaction.is_named |= super_journal::is_open() && super_journal::is_absorbed();
+        !transaction.is_named && transaction.memory_bytes() > memory_bytes_max(&self.options)
     }
 
     fn write_db(&self, below: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
         let mut state = self.settled(below)?;
         if state.transaction.is_absorbed() {
             state.transaction.write(below, data, offset)?;
-            if self.is_too_large(&state.transaction) {
+            if self.is_too_large(&mut state.transaction) {
                 self.materialise(&mut state)?;
             }
             return Ok(());
@@ -335,7 +339,7 @@ impl Maw {
             self.materialise(&mut state)?;
         }
         state.transaction.write_journal(data, offset)?;
-        if state.transaction.is_absorbed() && self.is_too_large(&state.transaction) {
+        if state.transaction.is_absorbed() && self.is_too_large(&mut state.transaction) {
             self.materialise(&mut state)?;
         }
         Ok(())
@@ -547,6 +551,8 @@ impl Strategy for Maw {
         }
         // Who takes the lock next looks for itself.
         state.is_unsettled &= level > LockLevel::None;
+        // It closes the journal with the last lock.
+        state.has_journal_file &= level > LockLevel::None;
         state.level = state.level.min(level);
         drop(state);
         self.inner.call(|inner| inner.unlock(below, level))

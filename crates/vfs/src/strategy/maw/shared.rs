@@ -71,8 +71,8 @@ pub struct MawLog {
     /// For providers that are no log.
     pub last_commit: LastCommit,
     syncer: Arc<Syncer>,
-    /// The database that a link of this process leads to, and its log.
-    followed: Mutex<(Weak<MawLog>, Uuid)>,
+    /// The database that the last link of this process leads to, its log, and behind which record.
+    followed: Mutex<(Weak<MawLog>, Uuid, Lsn)>,
     /// Databases that this process has seen leave a log of this one: which log, and the link that
     /// they had. Nothing else tells one that was closed and deleted since from one that was moved
     /// away.
@@ -143,7 +143,7 @@ impl MawLog {
             counts: Mutex::default(),
             last_commit: LastCommit::default(),
             syncer: Syncer::new(path, files),
-            followed: Mutex::new((Weak::new(), Uuid([0; 16]))),
+            followed: Mutex::new((Weak::new(), Uuid([0; 16]), Lsn(0))),
             left: Mutex::default(),
             aside: Mutex::default(),
         }
@@ -200,14 +200,15 @@ impl MawLog {
     }
 
     /// This process has linked the database to that log of the other one.
-    pub fn follow(&self, other: &Arc<MawLog>, log: Uuid) {
-        *lock(&self.followed) = (Arc::downgrade(other), log);
+    pub fn follow(&self, other: &Arc<MawLog>, link: &Link) {
+        *lock(&self.followed) = (Arc::downgrade(other), link.uuid, link.behind);
     }
 
     /// The database has left the log that it was linked to behind this record.
     pub fn has_own_commits(&self, uuid: Uuid, link: Option<Lsn>) {
-        let (other, log) = lock(&self.followed).clone();
-        if let (Some(other), Some(link)) = (other.upgrade(), link) {
+        let (other, log, behind) = lock(&self.followed).clone();
+        // Another process may have linked it elsewhere since.
+        if let (Some(other), Some(link)) = (other.upgrade(), link.filter(|&link| link == behind)) {
             lock(&other.left).insert(uuid, (log, link));
         }
     }
@@ -218,8 +219,8 @@ impl MawLog {
         *lock(&self.aside) = Some((database, log));
     }
 
-    /// True if this process has seen that database leave this log, and it has not been linked again.
-    /// Each log counts its records anew.
+    /// True if this process has seen that database leave this log, and it has not been linked
+    /// again. Each log counts its records anew.
     pub fn has_left(&self, named: &Named, log: Uuid) -> bool {
         let left = lock(&self.left).get(&named.uuid).copied();
         left.is_some_and(|(of, link)| of == log && link >= named.announced)

@@ -244,7 +244,7 @@ fn link(
         board.set_busy(false);
         Ok::<(), Error>(())
     })?;
-    part.log.follow(of.log, link.uuid);
+    part.log.follow(of.log, &link);
     KillPoint::Linked.reached();
     Ok(())
 }

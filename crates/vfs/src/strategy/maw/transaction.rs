@@ -40,6 +40,8 @@ pub struct Transaction {
     is_committed: bool,
     /// The next end of the journal fails with this code, once.
     fails_to_end: Option<Code>,
+    /// Its journal may name a super-journal that is in memory only.
+    pub is_named: bool,
     /// SQLite plays back the whole journal (invariant 3).
     plays_back: bool,
     /// A batch was committed. The sync that SQLite sends next has nothing left to do.

@@ -1,8 +1,10 @@
 //! Writers that die at each place where another process could see what they do.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use oneflush_vfs::KillPoint;
+use rusqlite::Connection;
 
 use super::Pair;
 use super::worker::{Said, Worker, start_reader};
@@ -186,13 +188,30 @@ fn databases_that_committed_together_are_recovered_in_any_order() {
 const ROWS: &str = "ONEFLUSH_TEST_ROWS";
 
 /// Not a test of its own: one transaction over both databases. One of them gets so many rows of
-/// nearly a page.
+/// nearly a page. Without rows its journal is hot, and stays open after it was played back.
 #[test]
-fn large_writer() {
+fn common_writer() {
     let Ok(told) = std::env::var(super::worker::WORKER) else { return };
     let rows = std::env::var(ROWS).unwrap();
-    let [main, other] = super::paths_in(std::path::Path::new(&told));
-    let db = super::open(&main, &other, "delete", "log_size=1048576").unwrap();
+    let [main, other] = super::paths_in(Path::new(&told));
+    let db = match rows.as_str() {
+        "0" => {
+            super::setup();
+            let uri = |path: &Path| {
+                format!("file:{}?vfs=oneflush&strategy=maw&atomic=log", path.display())
+            };
+            let db = Connection::open(uri(&main)).unwrap();
+            db.execute_batch("PRAGMA locking_mode=exclusive").unwrap();
+            db.execute("ATTACH ?1 AS other", [uri(&other)]).unwrap();
+            for of in ["main", "other"] {
+                let modes =
+                    format!("PRAGMA {of}.journal_mode=truncate; PRAGMA {of}.synchronous=full");
+                db.execute_batch(&modes).unwrap();
+            }
+            db
+        }
+        _ => super::open(&main, &other, "delete", "log_size=1048576").unwrap(),
+    };
     println!("it begins");
     db.execute_batch(&format!(
         "BEGIN; UPDATE main.common SET n = n + 1; UPDATE other.common SET n = n + 1;
@@ -205,23 +224,39 @@ fn large_writer() {
 /// True if both have it.
 fn is_there_after_a_death(rows: u32, point: KillPoint, count: u32) -> bool {
     let pair = Pair::new();
+    let [main, other] = pair.paths();
+    if rows == 0 {
+        make_hot(&main);
+    }
     let about = format!("{rows} rows, {point:?} {count}");
-    let mut command = super::again(oneflush_testing::named!(large_writer));
+    let mut command = super::again(oneflush_testing::named!(common_writer));
     command.env(super::worker::WORKER, pair.dir.path()).env(ROWS, rows.to_string());
     command.env("ONEFLUSH_KILL_AT", format!("{}:{count}", point.name()));
     let _start = super::without_starts();
     let output = command.output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).contains("it begins"), "{about}");
-    let [main, other] = pair.paths();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("it begins"), "{about}: {said}");
     let db = super::insist(&about, || super::open(&main, &other, "delete", ""));
-    let counted = |of: &str| -> i64 {
-        db.query_row(&format!("SELECT n FROM {of}.common"), [], |row| row.get(0)).unwrap()
-    };
-    let there: i64 = db.query_row("SELECT count(*) FROM ballast", [], |row| row.get(0)).unwrap();
-    assert_eq!(counted("main"), counted("other"), "{about}");
-    assert_eq!(there, counted("main") * i64::from(rows), "{about}");
+    let number = |sql: &str| -> i64 { db.query_row(sql, [], |row| row.get(0)).unwrap() };
+    let counted = ["main", "other"].map(|of| number(&format!("SELECT n FROM {of}.common")));
+    assert_eq!(counted[0], counted[1], "{about}");
+    assert_eq!(number("SELECT count(*) FROM ballast"), counted[0] * i64::from(rows), "{about}");
     assert_eq!(super::integrity(&db).unwrap(), "ok", "{about}");
-    there > 0
+    counted[0] > 0
+}
+
+/// A process with SQLite alone has died in a transaction that did not fit in its cache.
+fn make_hot(path: &Path) {
+    let files = [path.to_owned(), path.with_file_name("a.db-journal")];
+    let db = Connection::open_with_flags_and_vfs(path, Default::default(), "unix").unwrap();
+    db.execute_batch(
+        "PRAGMA cache_size=5; BEGIN;
+         INSERT INTO ballast SELECT randomblob(900) FROM balances, balances AS b",
+    )
+    .unwrap();
+    let left = files.each_ref().map(|file| std::fs::read(file).unwrap());
+    drop(db);
+    files.iter().zip(left).for_each(|(file, bytes)| std::fs::write(file, bytes).unwrap());
 }
 
 /// Its journal is a file before the commit, or would become one while SQLite writes what it has in
@@ -239,4 +274,18 @@ fn a_large_part_of_a_common_transaction_is_there_with_the_other_part_or_not_at_a
         is_there_after_a_death(rows, Busy, 1);
     }
     assert!(is_there_after_a_death(1600, Materialised, 9));
+}
+
+/// SQLite keeps a journal open that it has played back, and uses it for the next transaction under
+/// the same lock. That journal is a file, of which the strategy knows nothing else.
+#[test]
+fn a_common_transaction_with_a_journal_that_was_played_back_is_there_whole_or_not_at_all() {
+    use KillPoint::*;
+    for point in [LogMade, Guarded, Busy, Recorded, Durable, InPlace, JournalWritten, Materialised]
+    {
+        for count in 1..3 {
+            is_there_after_a_death(0, point, count);
+        }
+    }
+    assert!(is_there_after_a_death(0, Materialised, 9));
 }

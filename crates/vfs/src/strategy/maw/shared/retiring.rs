@@ -8,7 +8,7 @@ use crate::strategy::guard;
 use crate::strategy::log_life::KeptLog;
 use crate::strategy::maw::OpenLog;
 use crate::strategy::maw::linked::{self, Linked};
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock};
 
 impl MawLog {
     /// A transaction goes another way: the pages will be written in place with a journal of
@@ -78,9 +78,18 @@ impl MawLog {
             return;
         }
         self.syncer.stop();
-        if state.open.is_none() {
-            return;
+        if state.open.is_some() {
+            self.close_log(state, main, level);
+        } else {
+            drop(state);
         }
+        let aside = lock(&self.aside).take();
+        if let Some((database, log)) = aside {
+            let _ = linked::remove_aside(&database, &log, &self.life.files);
+        }
+    }
+
+    fn close_log(&self, mut state: MutexGuard<'_, State>, main: &dyn Below, level: LockLevel) {
         let (link, uuid) = (state.link().ok().flatten(), state.uuid());
         let mut has_retired = false;
         if state.board.failure().is_none() {
@@ -98,9 +107,6 @@ impl MawLog {
             } else {
                 self.note_aside(database, path);
             }
-        }
-        if let Some((database, log)) = lock(&self.aside).take() {
-            let _ = linked::remove_aside(&database, &log, &self.life.files);
         }
     }
 
