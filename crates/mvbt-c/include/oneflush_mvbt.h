@@ -297,10 +297,13 @@ oneflush_mvbt_code oneflush_mvbt_page_bytes(const oneflush_mvbt_db *db, uint32_t
 // Cuts the free pages at the end off the file. Those before are used lowest first from now on. So
 // a database that is written anew after a first call has its free pages at the end. `version` is
 // the one that is committed, and gets the one that this call has made of it, with the same rows.
+// `looks_for_lost`: it looks for pages that belong to nobody since a crash, which reads the whole
+// database, up to 1 GiB.
 // `pages` gets how many are left, and `free` how many of those no reader needs; both may be null.
 // BUSY: another process uses the database, a transaction writes, or the version is another one.
 oneflush_mvbt_code oneflush_mvbt_shrink(const oneflush_mvbt_db *db,
                                         uint64_t *version,
+                                        bool looks_for_lost,
                                         uint64_t *pages,
                                         uint64_t *free);
 

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::path::Path;
 use std::time::Duration;
 
-use mvbt::{Database, Version};
+use mvbt::{Database, Error, Version};
 
 use crate::call::{self, Failure, Handle, LastError, Out, boxed, emptied, path};
 use crate::code::Code;
@@ -282,6 +282,8 @@ pub unsafe extern "C" fn oneflush_mvbt_page_bytes(
 /// Cuts the free pages at the end off the file. Those before are used lowest first from now on. So
 /// a database that is written anew after a first call has its free pages at the end. `version` is
 /// the one that is committed, and gets the one that this call has made of it, with the same rows.
+/// `looks_for_lost`: it looks for pages that belong to nobody since a crash, which reads the whole
+/// database, up to 1 GiB.
 /// `pages` gets how many are left, and `free` how many of those no reader needs; both may be null.
 /// BUSY: another process uses the database, a transaction writes, or the version is another one.
 ///
@@ -292,13 +294,17 @@ pub unsafe extern "C" fn oneflush_mvbt_page_bytes(
 pub unsafe extern "C" fn oneflush_mvbt_shrink(
     db: *const DatabaseHandle,
     version: *mut u64,
+    looks_for_lost: bool,
     pages: *mut u64,
     free: *mut u64,
 ) -> Code {
     // SAFETY: by the contract of this function.
     unsafe {
         with_database(db, Out::Needed(version), |database| {
-            let shrunk = database.shrink(Version(version.read()))?;
+            let shrunk = database.shrink(Version(version.read()), looks_for_lost);
+            // A disk may have become full in the middle of a write.
+            let shrunk = shrunk
+                .map_err(|error| if database.is_usable() { error } else { Error::Poisoned })?;
             for (to, value) in [(pages, shrunk.pages), (free, shrunk.free)] {
                 if !to.is_null() {
                     to.write(value);

@@ -87,7 +87,7 @@ static void without_a_database(const char *path)
     CHECK(oneflush_mvbt_prepare(NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_cursor_save(NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_vacuum_into(NULL, path) == ONEFLUSH_MVBT_MISUSE);
-    CHECK(oneflush_mvbt_shrink(NULL, NULL, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
+    CHECK(oneflush_mvbt_shrink(NULL, NULL, false, NULL, NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(oneflush_mvbt_backup_step(NULL, 1, NULL) == ONEFLUSH_MVBT_MISUSE);
     CHECK(*oneflush_mvbt_cursor_error(NULL) != 0 && *oneflush_mvbt_backup_error(NULL) != 0);
     OK(oneflush_mvbt_close(NULL));
@@ -732,10 +732,10 @@ static void copies(oneflush_mvbt_db *db, uint32_t tree, const char *folder)
     OK(oneflush_mvbt_open(path, NULL, &copy));
     CHECK(cells_of(copy, tree) == cells + 1);
     OK(oneflush_mvbt_data_version(copy, &version));
-    OK(oneflush_mvbt_shrink(copy, &version, &left, &all));
+    OK(oneflush_mvbt_shrink(copy, &version, true, &left, &all));
     CHECK(left > all);
     version--;
-    CHECK(oneflush_mvbt_shrink(copy, &version, NULL, NULL) == ONEFLUSH_MVBT_BUSY);
+    CHECK(oneflush_mvbt_shrink(copy, &version, false, NULL, NULL) == ONEFLUSH_MVBT_BUSY);
     CHECK(cells_of(copy, tree) == cells + 1);
     OK(oneflush_mvbt_close(copy));
 }

@@ -24,6 +24,9 @@ use crate::{Error, Result, Version};
 /// The tree of free pages may itself stand at the end, before and after it has moved.
 const ROUNDS: usize = 3;
 
+/// A look at all pages of a larger file takes so long that others would give up opening it.
+const LOOKED_AT_BYTES_MAX: u64 = 1 << 30;
+
 /// How long it waits in all for other transactions that write. Nobody can open or close the
 /// database meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -42,20 +45,33 @@ pub struct Shrunk {
 impl Database {
     /// Cuts the free pages at the end off the file. Those before are used lowest first from now on,
     /// so what is written next makes room for another cut. `version` is the last committed one.
-    /// `Busy`: there is a newer one, others use the database, or a transaction writes.
-    pub fn shrink(&self, version: Version) -> Result<Shrunk> {
+    /// `looks_for_lost`: it looks for pages that belong to nobody since a crash, which reads the
+    /// whole database, up to 1 GiB. `Busy`: there is a newer version, others use the database, or a
+    /// transaction writes.
+    pub fn shrink(&self, version: Version, looks_for_lost: bool) -> Result<Shrunk> {
         self.check_writable()?;
         let mut shrunk = Err(Error::Busy { what: "others use it. Close them first" });
         self.shared.board.settle(&mut |is_alone| {
             // Others have free pages at hand.
             if is_alone {
-                let until = Wait::Until(Instant::now() + PATIENCE);
-                shrunk = Shrink { database: self, until, version }.run();
+                shrunk = shrink(self, version, looks_for_lost);
             }
             Ok(Then::Stay)
         })?;
         shrunk
     }
+}
+
+fn shrink(database: &Database, version: Version, looks_for_lost: bool) -> Result<Shrunk> {
+    let store = &database.shared.store;
+    if looks_for_lost && store.size_bytes()? <= LOOKED_AT_BYTES_MAX {
+        let mut writer = Shrink::new(database, version).writer()?;
+        if database.find_lost(&mut writer).is_err() {
+            // What cannot be read may be what only the history needs.
+            store.check_usable()?;
+        }
+    }
+    Shrink::new(database, version).run()
 }
 
 struct Shrink<'a> {
@@ -66,10 +82,12 @@ struct Shrink<'a> {
 }
 
 impl Shrink<'_> {
+    fn new(database: &Database, version: Version) -> Shrink<'_> {
+        Shrink { database, until: Wait::Until(Instant::now() + PATIENCE), version }
+    }
+
     fn run(mut self) -> Result<Shrunk> {
         let store = &self.database.shared.store;
-        // A process that was killed has left pages to nobody, as a rule at the end.
-        self.database.find_lost(&mut self.writer()?)?;
         let (mut pages, mut free) = (u64::MAX, 0);
         for _ in 0..ROUNDS {
             self.settle()?;

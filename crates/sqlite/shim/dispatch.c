@@ -113,9 +113,9 @@ static int mvCopyAndCommit(Btree *pTo, Btree *pFrom){
 
 /* Cuts the file. A file that others use, or have changed since, keeps its length, and so does one
 ** on a full disk. */
-static int mvShrink(MvBtree *p, uint64_t *pnPage, uint64_t *pnFree){
+static int mvShrink(MvBtree *p, int isFirst, uint64_t *pnPage, uint64_t *pnFree){
   uint64_t version = p->version;
-  oneflush_mvbt_code code = oneflush_mvbt_shrink(p->engine, &version, pnPage, pnFree);
+  oneflush_mvbt_code code = oneflush_mvbt_shrink(p->engine, &version, isFirst!=0, pnPage, pnFree);
   if( code==ONEFLUSH_MVBT_BUSY || code==ONEFLUSH_MVBT_FULL ) return SQLITE_DONE;
   if( code==ONEFLUSH_MVBT_OK ) p->version = version;
   return mvDbRc(p, code);
@@ -128,6 +128,7 @@ static int mvCopyAgain(MvBtree *p, Btree *pFrom){
   Btree *pTo = &p->base;
   uint64_t version = p->version;
   u32 cookie = 0;
+  int primary;
   int rc = sqlite3BtreeBeginTrans(pTo, 2, 0);
   if( rc==SQLITE_OK && p->version!=version ) rc = SQLITE_BUSY;
   if( rc==SQLITE_OK ){
@@ -137,8 +138,8 @@ static int mvCopyAgain(MvBtree *p, Btree *pFrom){
   if( rc==SQLITE_OK ) rc = sqlite3BtreeUpdateMeta(pTo, BTREE_SCHEMA_VERSION, cookie+1);
   if( rc==SQLITE_OK ) rc = sqlite3BtreeCommit(pTo);
   if( rc!=SQLITE_OK ) (void)sqlite3BtreeRollback(pTo, SQLITE_OK, 0);
-  rc &= 0xff;
-  return rc==SQLITE_BUSY || rc==SQLITE_FULL ? SQLITE_DONE : rc;
+  primary = rc & 0xff;
+  return primary==SQLITE_BUSY || primary==SQLITE_FULL ? SQLITE_DONE : rc;
 }
 
 /* The end of VACUUM. After the first copy all is committed, and the rest is for the room. */
@@ -148,10 +149,10 @@ SQLITE_PRIVATE int sqlite3BtreeCopyFile(Btree *pTo, Btree *pFrom){
   rc = mvCopyAndCommit(pTo, pFrom);
   if( rc==SQLITE_OK && MV_IS(pTo) ){
     uint64_t nPage = 0, nFree = 0;
-    rc = mvShrink((MvBtree*)pTo, &nPage, &nFree);
+    rc = mvShrink((MvBtree*)pTo, 1, &nPage, &nFree);
     if( rc==SQLITE_OK && nFree>nPage-nFree ){
       rc = mvCopyAgain((MvBtree*)pTo, pFrom);
-      if( rc==SQLITE_OK ) rc = mvShrink((MvBtree*)pTo, 0, 0);
+      if( rc==SQLITE_OK || rc==SQLITE_DONE ) rc = mvShrink((MvBtree*)pTo, 0, 0, 0);
     }
     if( rc==SQLITE_DONE ) rc = SQLITE_OK;
   }

@@ -113,12 +113,13 @@ impl Super {
             return Ok(());
         }
         let names = state.contents.split(|&byte| byte == 0).filter(|name| !name.is_empty());
-        let names = || names.clone().filter_map(|name| std::str::from_utf8(name).ok());
+        // A database whose name is not UTF-8 has its own journal.
+        let names = || names.clone().map(|name| std::str::from_utf8(name).ok());
         // A journal that is a file must not name a super-journal that is none: to whoever finds it
         // after a death, its database has committed.
         let found: Option<Vec<Arc<Connection>>> = names()
             .map(|name| {
-                Connection::that_absorbs(name, |journals| match journals.holds_journal() {
+                Connection::that_absorbs(name?, |journals| match journals.holds_journal() {
                     true => journals.is_absorbing() && journals.commits_together(),
                     false => journals.may_create_journal() && !journals.has_journal_file(),
                 })
@@ -133,7 +134,7 @@ impl Super {
         }
         // While another database is linked to its log, a log cannot be retired.
         let mixed: Vec<Arc<Connection>> = names()
-            .filter_map(|name| Connection::that_absorbs(name, |one| one.may_create_journal()))
+            .filter_map(|name| Connection::that_absorbs(name?, |one| one.may_create_journal()))
             .collect();
         for maw in maws(&mixed) {
             maw.leave_link().map_err(code)?;

@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
                     }
                 }
                 Step::Reclaim => drop(db.reclaim().map_err(text)?),
-                Step::Shrink => drop(db.shrink(db.data_version()).map_err(text)?),
+                Step::Shrink => drop(db.shrink(db.data_version(), true).map_err(text)?),
                 Step::Killed { kind, seed, after } => {
                     file.die_after(Some(after));
                     let killed = self.commit_while_dying(&db, kind, seed);

@@ -20,7 +20,7 @@ fn filled(options: &Options) -> (Memory, Database, TreeId) {
 }
 
 fn cut(db: &Database) -> Result<Shrunk, Error> {
-    db.shrink(db.data_version())
+    db.shrink(db.data_version(), true)
 }
 
 fn options() -> Options {
@@ -174,7 +174,10 @@ fn others_who_use_the_file_are_not_cut_off() {
     let mut txn = db.begin_write().unwrap();
     txn.create_tree(false).unwrap();
     txn.commit().unwrap();
-    assert!(matches!(db.shrink(before), Err(Error::Busy { .. })), "somebody has committed since");
+    assert!(
+        matches!(db.shrink(before, false), Err(Error::Busy { .. })),
+        "somebody has committed since"
+    );
     let version = cut(&db).unwrap().version;
     assert_eq!(db.data_version(), version);
 }

@@ -1,8 +1,11 @@
 //! Writers that die at each place where another process could see what they do.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use oneflush_testing::named;
 use oneflush_vfs::KillPoint;
 use rusqlite::Connection;
 
@@ -229,7 +232,7 @@ fn is_there_after_a_death(rows: u32, point: KillPoint, count: u32) -> bool {
         make_hot(&main);
     }
     let about = format!("{rows} rows, {point:?} {count}");
-    let mut command = super::again(oneflush_testing::named!(common_writer));
+    let mut command = super::again(named!(common_writer));
     command.env(super::worker::WORKER, pair.dir.path()).env(ROWS, rows.to_string());
     command.env("ONEFLUSH_KILL_AT", format!("{}:{count}", point.name()));
     let _start = super::without_starts();
@@ -288,4 +291,44 @@ fn a_common_transaction_with_a_journal_that_was_played_back_is_there_whole_or_no
         }
     }
     assert!(is_there_after_a_death(0, Materialised, 9));
+}
+
+/// Not a test of its own: one transaction over a database and one whose name is not UTF-8, which
+/// SQLite's own VFS has.
+#[test]
+fn writer_beside_a_name_that_is_no_text() {
+    let Ok(told) = std::env::var(super::worker::WORKER) else { return };
+    super::setup();
+    let db =
+        Connection::open(format!("file:{told}/a.db?vfs=oneflush&strategy=maw&atomic=log")).unwrap();
+    db.execute("ATTACH ?1 AS other", [format!("file:{told}/%FF.db?vfs=unix")]).unwrap();
+    println!("it begins");
+    db.execute_batch(
+        "PRAGMA main.synchronous=full; PRAGMA other.synchronous=full;
+         BEGIN; UPDATE main.common SET n = n + 1; UPDATE other.common SET n = n + 1; COMMIT",
+    )
+    .unwrap();
+}
+
+#[test]
+fn a_database_whose_name_is_no_text_has_its_part_with_the_others_or_not_at_all() {
+    use KillPoint::*;
+    for point in [LogMade, Busy, Recorded, Durable, JournalWritten, Materialised] {
+        let pair = Pair::new();
+        let other = pair.dir.path().join(OsStr::from_bytes(b"\xff.db"));
+        super::create(&other);
+        let mut command = super::again(named!(writer_beside_a_name_that_is_no_text));
+        command.env(super::worker::WORKER, pair.dir.path());
+        command.env("ONEFLUSH_KILL_AT", format!("{}:1", point.name()));
+        let _start = super::without_starts();
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("it begins"), "{point:?}: {said}");
+        let stock =
+            Connection::open_with_flags_and_vfs(&other, Default::default(), "unix").unwrap();
+        let counted = [super::open_alone(&pair.paths()[0]), stock].map(|db| -> i64 {
+            db.query_row("SELECT n FROM common", [], |row| row.get(0)).unwrap()
+        });
+        assert_eq!(counted[0], counted[1], "{point:?}");
+    }
 }
