@@ -33,6 +33,10 @@ NS_PER_MS, BYTES_PER_KB = 1e6, 1024.0
 MODES = ["DELETE", "TRUNCATE", "PERSIST", "WAL", "EAGER", "WALDIO", "MAW", "LSMVBT", "UNKNOWN"]
 SYNCHRONOUS = ["FULL", "NORMAL", "EXTRA", "UNKNOWN"]
 DATABASES_SHOWN = 10
+# Why the bytes of a transaction are not its own. From a hundredth of all on, only the average is known.
+SHARED = ["nobody synchronized it", "told by SQLite's lock alone", "another thread synchronized it",
+          "its bytes are also those of commits before it", "log that was synchronized only for a checkpoint"]
+SHARED_PART = 100
 
 TRANSACTIONS = """
 CREATE OR REPLACE TEMPORARY VIEW transactions AS SELECT *,
@@ -42,7 +46,7 @@ FROM all_transactions WHERE {where}
 
 COUNTS = """
 SELECT count(*) AS transactions, count_if(outcome = 'rolled back') AS rolled_back,
-    sum(flushes) AS flushes, coalesce(sum(bytes_db), 0) AS db,
+    count_if({shared}) AS shared, sum(flushes) AS flushes, coalesce(sum(bytes_db), 0) AS db,
     coalesce(sum(bytes_journal), 0) AS journal, coalesce(sum(bytes_fs_journal), 0) AS fs_journal,
     coalesce(sum(bytes_metadata), 0) AS metadata
 FROM transactions
@@ -94,7 +98,9 @@ def open_dataset(session: SparkSession, dataset: str, where: str | None) -> None
 
 
 def figures(session: SparkSession) -> dict[str, Any]:
-    counts = session.sql(COUNTS).first().asDict()
+    shared = " OR ".join("startswith(reason, '{}')".format(words.replace("'", "\\'")) for words in SHARED)
+    counts = session.sql(COUNTS.format(shared=shared)).first().asDict()
+    is_shared = counts.pop("shared") * SHARED_PART >= max(counts["transactions"], 1)
     bytes_by_class = {name: counts.pop(name) for name in CLASSES}
     counts |= session.sql(OF_TRACES).first().asDict()
     percentiles = ", ".join(f"percentile_disc({share}) WITHIN GROUP (ORDER BY value) AS {name}"
@@ -102,22 +108,23 @@ def figures(session: SparkSession) -> dict[str, Any]:
     measures = {row["measure"]: row
                 for row in session.sql(QUANTILES.format(percentiles=percentiles)).collect()}
 
-    def quantiles(measure: str, unit: float) -> dict[str, float]:
+    def quantiles(measure: str, unit: float, is_known: bool) -> dict[str, float | None]:
         row = measures.get(measure)
-        return {name: row[name] / unit if row else 0.0 for name in ORDER}
+        return {name: None if not is_known and name != "average" else row[name] / unit if row else 0.0
+                for name in ORDER}
 
     return {
         **{name: counts[name] for name in ("seconds", "events", "transactions", "rolled_back",
                                            "cut_off", "flushes")},
-        "latency_ms": quantiles("latency_ns", NS_PER_MS),
-        "kb": quantiles("bytes", BYTES_PER_KB),
-        "kb_by_class": {name: quantiles(name, BYTES_PER_KB) for name in CLASSES},
+        "latency_ms": quantiles("latency_ns", NS_PER_MS, True),
+        "kb": quantiles("bytes", BYTES_PER_KB, not is_shared),
+        "kb_by_class": {name: quantiles(name, BYTES_PER_KB, not is_shared) for name in CLASSES},
         "bytes": bytes_by_class,
-        "databases": databases(session, counts["transactions"], sum(bytes_by_class.values())),
+        "databases": databases(session, counts["transactions"], sum(bytes_by_class.values()), is_shared),
     }
 
 
-def databases(session: SparkSession, transactions: int, all_bytes: int) -> list[dict[str, Any]]:
+def databases(session: SparkSession, transactions: int, all_bytes: int, is_shared: bool) -> list[dict[str, Any]]:
     modes: dict[str, tuple] = {}
     for row in session.sql(DATABASE_MODES).collect():
         places_in_order = MODES.index(row.journal_mode), SYNCHRONOUS.index(row.synchronous)
@@ -135,14 +142,14 @@ def databases(session: SparkSession, transactions: int, all_bytes: int) -> list[
             "share_of_bytes": sum(by_class.values()) / all_bytes if all_bytes else 0.0,
             "flushes": row.flushes,
             "median_ms": row.median_ns / NS_PER_MS,
-            "median_kb": row.median_bytes / BYTES_PER_KB,
+            "median_kb": None if is_shared else row.median_bytes / BYTES_PER_KB,
             "mode": f"{MODES[mode]} {SYNCHRONOUS[synchronous]}",
         })
     return rows
 
 
-def number(value: float) -> str:
-    return "0" if value == 0 else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+def number(value: float | None) -> str:
+    return "–" if value is None else "0" if value == 0 else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def line(name: str, cells: list[str]) -> str:

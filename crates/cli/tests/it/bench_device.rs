@@ -148,7 +148,7 @@ fn what_is_no_device_and_who_is_not_root_is_refused_with_the_way_out() {
     let output = sandbox.oneflush().args(arguments).output().unwrap();
     assert_refused(&output, 2, &["--device", "--dir"]);
     let output = sandbox.oneflush_as_nobody().args(["bench", "--device", "emmc"]).output().unwrap();
-    assert_refused(&output, 1, &["root", "--dir"]);
+    assert_refused(&output, 3, &["root", "--dir"]);
     if may_mount() {
         let arguments = ["bench", "--device", "emmc", "--size", "80M", "--modes", "wal"];
         let output = sandbox.oneflush().args(arguments).output().unwrap();
