@@ -14,6 +14,7 @@
 //! | `group` | `ONEFLUSH_GROUP` | frames, 0 (off) to 1024 | 0 |
 //! | `interval` | `ONEFLUSH_INTERVAL` | milliseconds, 1 to 1000, as in `2ms` | `2ms` |
 //! | `atomic` | `ONEFLUSH_ATOMIC` | `auto`, `f2fs`, `xfs`, `log` | `auto` |
+//! | `seatbelt` | `ONEFLUSH_SEATBELT` | `on`, `off` | `on`, with `stock`: `off` |
 //! | `unsafe_ground` | `ONEFLUSH_UNSAFE_GROUND` | `refuse`, `allow` | `refuse` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
 //! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file for messages (`messages.rs`) | `off` |
@@ -331,6 +332,9 @@ pub struct Options {
     pub(crate) retires_log: bool,
     /// Whether unsafe ground is only reported, and nothing is refused or left out for it.
     pub allows_unsafe_ground: bool,
+    /// Whether SQLite's locks are held so that no `close()` takes them away. `None`: with each
+    /// strategy but `stock`.
+    pub seatbelt: Option<bool>,
 }
 
 const LOG_SIZE_BYTES_MIN: u64 = 1 << 20;
@@ -357,16 +361,21 @@ impl Default for Options {
             leaves_log: false,
             retires_log: false,
             allows_unsafe_ground: false,
+            seatbelt: None,
         }
     }
 }
 
 impl Options {
+    pub fn has_seatbelt(&self) -> bool {
+        self.seatbelt.unwrap_or(self.strategy != StrategyKind::Stock)
+    }
+
     /// The defaults of this process. `lookup` reads an environment variable.
     pub fn from_environment(
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 13] = [
+        const NAMES: [&str; 14] = [
             "ONEFLUSH_STRATEGY",
             "ONEFLUSH_DURABILITY",
             "ONEFLUSH_GROUP_COMMIT",
@@ -380,6 +389,7 @@ impl Options {
             "ONEFLUSH_GROUP",
             "ONEFLUSH_INTERVAL",
             "ONEFLUSH_ATOMIC",
+            "ONEFLUSH_SEATBELT",
         ];
         Options::default().with(|at| Some((Source::Environment(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -389,7 +399,7 @@ impl Options {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 13] = [
+        const NAMES: [&str; 14] = [
             "strategy",
             "durability",
             "group_commit",
@@ -403,6 +413,7 @@ impl Options {
             "group",
             "interval",
             "atomic",
+            "seatbelt",
         ];
         self.clone().with(|at| Some((Source::Uri(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -496,6 +507,9 @@ impl Options {
                 .find(|atomic| word.eq_ignore_ascii_case(atomic.name()))
                 .ok_or_else(|| OptionError::value(source, &word, "auto, f2fs, xfs, log"))?;
         }
+        if let Some((source, word)) = given(13) {
+            self.seatbelt = Some(switch(source, &word)?);
+        }
         match (self.strategy, self.durability) {
             (StrategyKind::Waldio, Durability::Full) if self.group_frames > 0 => {
                 Err(OptionError::GroupNotPromised)
@@ -564,6 +578,7 @@ mod tests {
             ("durability", "maybe", "pragma, full"),
             ("unsafe_ground", "yes", "refuse, allow"),
             ("group_commit", "1", "on, off"),
+            ("seatbelt", "yes", "on, off"),
             ("log_size", "12", "1 MiB"),
             ("log_size", "-1", "1 MiB"),
             ("log_size", "64M", "1 MiB"),

@@ -22,6 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Weak};
 
+use crate::canary::Canary;
 use crate::config::{Options, StrategyKind};
 use crate::engine::{InWalMode, RunCheckpoint};
 use crate::port::Purpose;
@@ -54,6 +55,8 @@ pub struct Database {
     site: Site,
     /// True once the message is out that a strategy changes nothing here.
     inactive_is_said: AtomicBool,
+    /// Tells whether SQLite's locks are still there.
+    canary: Arc<Canary>,
     /// The process that opened the database. A forked child has to begin anew.
     process: u32,
     /// Device and inode. Another file in the place of this one is another database.
@@ -65,6 +68,10 @@ pub struct Database {
 impl Database {
     pub fn path(&self) -> &str {
         &self.site.path
+    }
+
+    pub fn canary(&self) -> &Arc<Canary> {
+        &self.canary
     }
 
     pub(crate) fn closed(&self) -> &Tally {
@@ -123,6 +130,7 @@ impl Database {
             measured: Mutex::default(),
             site: Site::new(path, run_checkpoint, side_files),
             inactive_is_said: AtomicBool::new(false),
+            canary: Arc::default(),
             process,
             file_id,
         });
@@ -473,7 +481,13 @@ impl Connection {
         let (strategy, durability) =
             (self.strategy.call(|strategy| strategy.kind()).name(), self.options.durability.name());
         let strategy_report = self.strategy.report(&self.database.site);
-        let state = State { strategy, inactive_because, durability, connections: live.len() };
+        let state = State {
+            strategy,
+            inactive_because,
+            durability,
+            connections: live.len(),
+            cancelled_locks: self.database.canary.found_gone(),
+        };
         Report::new(self.database.path(), state, &sum, &measured, strategy_report).to_json()
     }
 }

@@ -25,6 +25,7 @@
 
 mod absorbed_super;
 mod calls;
+mod canary;
 mod config;
 mod connection;
 mod engine;

@@ -29,6 +29,11 @@ pub trait Below: Send + Sync {
     fn descriptor(&self) -> Option<RawFd> {
         None
     }
+    /// The name of this file, or of the index of a main file, if it leads to another file by now or
+    /// to none. False negatives are possible, for example where the folder cannot be reached.
+    fn lost_name(&self) -> Option<String> {
+        None
+    }
     /// Takes the turn to close the database, or gives it back. `BUSY`: another connection, of
     /// whichever process, has it. Without such a lock every connection has its turn.
     fn turn_to_close(&self, _take: bool) -> Result<(), Code> {

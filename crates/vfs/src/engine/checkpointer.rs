@@ -514,6 +514,10 @@ impl Checkpointer {
         held_up
     }
 
+    pub(super) fn warn(&self, message: &str) {
+        self.run.warn(message);
+    }
+
     fn pause(&self, pause: Duration, ends_early: fn(&State) -> bool) {
         let until = Instant::now() + pause;
         let mut state = self.state();

@@ -95,6 +95,9 @@ impl<S: Store> WalConnection<S> {
         if *lock(&self.closing) != Closing::Announced || !self.has_wal() {
             return Ok(());
         }
+        // Nobody is the last to close files that have lost their names: nothing is copied, and
+        // nothing is deleted.
+        self.check_names(lock(&self.wal).as_deref()).map_err(|_| Code::BUSY)?;
         let has_turn = wait_for_turn_to_close(|| main.turn_to_close(true).is_ok());
         self.has_turn_to_close.store(has_turn, Relaxed);
         let (path, patience) = (&self.shared.path, self.store().patience_at_last_close());

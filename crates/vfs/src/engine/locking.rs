@@ -142,6 +142,10 @@ impl<S: Store> WalConnection<S> {
         // its lock.
         let held_off = (!self.is_checkpointer()).then(|| self.shared.checkpointer.hold_off());
         index.shm_lock(lock)?;
+        if let Err(code) = self.check_names(crate::sync::lock(&self.wal).as_deref()) {
+            index.shm_lock(ShmLock { acquire: false, ..lock })?;
+            return Err(Error::Below(code));
+        }
         held_off.into_iter().for_each(HeldOff::keep);
         self.checkpoint.running.store(true, Relaxed);
         self.checkpoint.wal_unsynced.store(true, Relaxed);

@@ -60,6 +60,7 @@ mod flush;
 mod gate;
 mod held;
 mod locking;
+mod names;
 mod pacing;
 mod shared;
 mod store;

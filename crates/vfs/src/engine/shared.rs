@@ -1,7 +1,7 @@
 //! The state of one database in this process: turns, flush, checkpointer and store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -39,6 +39,8 @@ pub struct Shared<S: Store> {
     /// How many commits knew of no such writer.
     commits_alone: AtomicU32,
     pub(super) counts: Counts,
+    /// Everybody was told that a file was removed or replaced.
+    pub(super) orphan_is_said: AtomicBool,
     pub(crate) store: S,
 }
 
@@ -67,6 +69,7 @@ impl<S: Store> Shared<S> {
             outsiders: AtomicU64::new(0),
             commits_alone: AtomicU32::new(0),
             counts: Counts::default(),
+            orphan_is_said: AtomicBool::new(false),
             store,
         }
     }

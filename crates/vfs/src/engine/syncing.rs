@@ -62,7 +62,11 @@ impl<S: Store> WalConnection<S> {
         let waiting = || self.shared.turns.waiting();
         let queue: Option<&dyn Fn() -> u32> =
             if what == For::CommitInBatch { Some(&waiting) } else { None };
-        let flush = || self.store().flush(self, wal, request, what);
+        let flush = || {
+            let flushed = self.store().flush(self, wal, request, what)?;
+            self.check_names(Some(wal))?;
+            Ok(flushed)
+        };
         Ok(self.shared.flush.wait_for(number, queue, flush)?)
     }
 

@@ -8,11 +8,9 @@
 //!
 //! The lock here is the lowest one: nothing but the call of the VFS below is made under it.
 
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use rustix::fs::fstat;
 
 /// Databases share these locks. A lock that is shared with another one costs a short wait.
 const LOCKS: usize = 64;
@@ -40,9 +38,8 @@ pub fn in_child() {
 pub struct Apart(usize);
 
 impl Apart {
-    pub fn of(descriptor: BorrowedFd<'_>) -> Option<Apart> {
-        let stat = fstat(descriptor).ok()?;
-        Some(Apart((stat.st_ino ^ stat.st_dev) as usize % LOCKS))
+    pub fn of((device, inode): (u64, u64)) -> Apart {
+        Apart((inode ^ device) as usize % LOCKS)
     }
 
     /// A lock that begins a use of the file is taken meanwhile, and no descriptor is closed.

@@ -1,15 +1,19 @@
 //! A file of the VFS below, by its raw `sqlite3_file`.
 
 use std::ffi::{c_int, c_void};
-use std::ops::Range;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libsqlite3_sys as sqlite;
 use oneflush_blocklog::record_lock::{record_lock_at, record_lock_in};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::apart::Apart;
+use super::seatbelt::{Belt, SHARED_BUT_IN_USE, is_lost};
+use crate::canary::Canary;
 use crate::error::Code;
 use crate::port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
 
@@ -20,22 +24,24 @@ const MX_FRAME: usize = 16;
 /// The place of `nBackfill`, behind the two copies of the header.
 const N_BACKFILL: usize = 96;
 
-/// The bytes whose read lock is SQLite's shared lock of a database (os_unix.c, `SHARED_FIRST` and
-/// `SHARED_SIZE`).
-const SHARED: Range<i64> = 0x4000_0002..0x4000_0200;
-
 /// The byte of a database whose record lock is the turn to close it. SQLite locks the 512 bytes
 /// before it.
-const TURN_TO_CLOSE: i64 = SHARED.end;
+const TURN_TO_CLOSE: i64 = 0x4000_0200;
 
 /// The open file that the VFS below made inside our `sqlite3_file`. It is used only between `xOpen`
 /// and `xClose` (invariant 4), and by one thread at a time, as SQLite promises for every file.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct BelowFile {
     file: *mut sqlite::sqlite3_file,
     /// Of a database file of the "unix" VFS.
     descriptor: Option<RawFd>,
+    /// Its device and inode.
+    id: Option<(u64, u64)>,
+    /// Of a database with the seatbelt, and of its WAL.
+    name: Option<Arc<Path>>,
     apart: Option<Apart>,
+    /// Of a database with the seatbelt.
+    belt: Option<Arc<Belt>>,
 }
 
 // SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its
@@ -77,13 +83,82 @@ impl BelowFile {
     /// # Safety
     /// `file` was opened by the VFS below, successfully, and is not used after `xClose`.
     pub unsafe fn new(file: *mut sqlite::sqlite3_file) -> BelowFile {
-        BelowFile { file, descriptor: None, apart: None }
+        BelowFile { file, descriptor: None, id: None, name: None, apart: None, belt: None }
     }
 
     /// The same file, whose descriptor is known.
     pub fn with_descriptor(self, descriptor: Option<RawFd>) -> BelowFile {
         let known = BelowFile { descriptor, ..self };
-        BelowFile { apart: known.borrowed().and_then(Apart::of), ..known }
+        let id = known.borrowed().and_then(|file| fstat(file).ok());
+        let id = id.map(|stat| (stat.st_dev, stat.st_ino));
+        BelowFile { id, apart: id.map(Apart::of), ..known }
+    }
+
+    /// The same file, with the seatbelt if its descriptor is known. `index_path`: the WAL index.
+    pub fn with_belt(self, index_path: PathBuf, canary: &Arc<Canary>) -> BelowFile {
+        let belt = self.descriptor.zip(self.id).map(|(descriptor, id)| {
+            Arc::new(Belt::new(descriptor, id, index_path, Arc::clone(canary)))
+        });
+        BelowFile { belt, ..self }
+    }
+
+    /// The same file, whose name is to lead to it as long as it is open.
+    pub fn with_name(self, name: &Path) -> BelowFile {
+        BelowFile { name: Some(name.into()), ..self }
+    }
+
+    /// The file for a connection that is made anew. SQLite may have mapped the index already.
+    pub fn again(&self, level: LockLevel, has_index: bool, canary: &Arc<Canary>) -> BelowFile {
+        let belt = self.belt.as_ref().map(|belt| Arc::new(belt.again(Arc::clone(canary))));
+        let again = BelowFile { belt, ..self.clone() };
+        if let Some(belt) = &again.belt
+            && level >= LockLevel::Shared
+        {
+            belt.has_shared_lock();
+        }
+        if has_index {
+            again.map_again();
+        }
+        again
+    }
+
+    /// SQLite keeps the index mapped, and all locks of the seatbelt go.
+    pub fn takes_belt_off(&self) {
+        if let Some(belt) = &self.belt {
+            belt.closing();
+        }
+    }
+
+    /// Takes the locks of the seatbelt where SQLite has mapped the index before.
+    pub fn map_again(&self) {
+        let mut region = std::ptr::null_mut();
+        self.map_index(|| call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region));
+    }
+
+    /// Maps the WAL index, or a part of it, by `map`.
+    pub fn map_index(&self, map: impl FnOnce() -> c_int) -> c_int {
+        match &self.belt {
+            Some(belt) => belt.map(map, |&code| code == sqlite::SQLITE_OK),
+            None => map(),
+        }
+    }
+
+    pub fn unmap_index(&self, unmap: impl FnOnce() -> c_int) -> c_int {
+        match &self.belt {
+            Some(belt) => belt.unmap(unmap),
+            None => unmap(),
+        }
+    }
+
+    /// What the seatbelt has to tell in SQLite's error log, once.
+    #[inline]
+    pub fn take_message(&self) -> Option<String> {
+        self.belt.as_ref()?.take_message()
+    }
+
+    /// Another process reads by the WAL index. `None`: SQLite is to answer that.
+    pub fn has_reader_elsewhere(&self) -> Option<bool> {
+        self.belt.as_ref()?.has_reader_elsewhere()
     }
 
     fn borrowed(&self) -> Option<BorrowedFd<'_>> {
@@ -114,6 +189,8 @@ impl BelowFile {
     }
 
     pub fn close(&self) -> c_int {
+        // SQLite may use the descriptor again.
+        self.takes_belt_off();
         let _apart = self.apart.map(Apart::to_close);
         call!(self, xClose)
     }
@@ -158,12 +235,33 @@ impl Below for BelowFile {
     #[inline]
     fn lock(&self, level: LockLevel) -> Result<(), Code> {
         let _apart = self.apart.filter(|_| level == LockLevel::Shared).map(Apart::to_lock);
-        check(call!(self, xLock, level as c_int))
+        let ask = || check(call!(self, xLock, level as c_int));
+        match &self.belt {
+            Some(belt) if level == LockLevel::Exclusive => belt.lock_exclusively(ask),
+            Some(belt) if level == LockLevel::Shared => {
+                ask()?;
+                belt.has_shared_lock();
+                Ok(())
+            }
+            Some(belt) if level == LockLevel::Reserved => {
+                ask()?;
+                belt.may_write().inspect_err(|_| _ = self.unlock(LockLevel::Shared))
+            }
+            _ => ask(),
+        }
     }
 
     #[inline]
     fn unlock(&self, level: LockLevel) -> Result<(), Code> {
-        check(call!(self, xUnlock, level as c_int))
+        let Some(belt) = &self.belt else { return check(call!(self, xUnlock, level as c_int)) };
+        if level == LockLevel::None {
+            belt.lets_shared_lock_go();
+        }
+        let answer = check(call!(self, xUnlock, level as c_int));
+        if level == LockLevel::Shared {
+            belt.has_shared_lock();
+        }
+        answer
     }
 
     #[inline]
@@ -188,6 +286,12 @@ impl Below for BelowFile {
         self.descriptor
     }
 
+    fn lost_name(&self) -> Option<String> {
+        let lost = |path: &Path| path.to_string_lossy().into_owned();
+        let name = self.name.as_deref().filter(|path| is_lost(path, self.id));
+        name.map(lost).or_else(|| self.belt.as_ref()?.lost_index().map(lost))
+    }
+
     /// The lock belongs to this connection's open file, so connections of one process exclude each
     /// other as well. It ends with the process at the latest.
     fn turn_to_close(&self, take: bool) -> Result<(), Code> {
@@ -202,7 +306,7 @@ impl Below for BelowFile {
 
     /// Asks as the process, so the locks of its own connections are not met.
     fn is_shared_by_others(&self) -> bool {
-        let met = |file| record_lock_in(file, libc::F_GETLK, libc::F_WRLCK, SHARED);
+        let met = |file| record_lock_in(file, libc::F_GETLK, libc::F_WRLCK, SHARED_BUT_IN_USE);
         self.borrowed().is_some_and(|file| met(file).is_ok_and(|kind| kind != libc::F_UNLCK))
     }
 }
@@ -213,13 +317,12 @@ impl WalIndex for BelowFile {
         let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
         let kind =
             if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
-        check(call!(
-            self,
-            xShmLock,
-            c_int::from(lock.first),
-            c_int::from(lock.count),
-            action | kind
-        ))
+        let (first, count) = (c_int::from(lock.first), c_int::from(lock.count));
+        let below = || check(call!(self, xShmLock, first, count, action | kind));
+        match &self.belt {
+            Some(belt) => belt.shm_lock(lock, below),
+            None => below(),
+        }
     }
 
     fn published_frames(&self) -> Option<u32> {

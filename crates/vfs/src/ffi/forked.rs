@@ -57,7 +57,7 @@ use super::io::{self, OpenFile, State};
 use super::page_cache::descriptor_of;
 use super::reserve::Handle;
 use super::virtual_file;
-use super::{apart, at_exit};
+use super::{apart, at_exit, seatbelt};
 use crate::calls::Calls;
 use crate::config::{Options, StrategyKind};
 use crate::connection::{AllDatabases, Connection, Database};
@@ -231,6 +231,7 @@ impl Left {
     pub fn give_up_locks(&self) {
         let open = OPEN.lock();
         for (_, main) in self.still_open(&open) {
+            main.file.below().takes_belt_off();
             let _ = main.file.below().unlock(LockLevel::None);
         }
     }
@@ -243,7 +244,12 @@ impl Left {
             in_wal_mode(connection)
                 .is_some_and(|one| one.is_idle() && main.file.below().lock(one.level()).is_ok())
         };
-        let go_on: Vec<_> = self.still_open(&open).filter(goes_on).map(|(one, _)| one).collect();
+        let go_on: Vec<_> = self
+            .still_open(&open)
+            .filter(goes_on)
+            .inspect(|(_, main)| main.file.below().map_again())
+            .map(|(one, _)| one)
+            .collect();
         for connection in go_on {
             for opened in open.iter_mut() {
                 if connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, connection)) {
@@ -273,6 +279,7 @@ struct Prepared {
     databases: Vec<Arc<Database>>,
     all: AllDatabases,
     open: StaticMutexGuard<'static, Vec<Opened>>,
+    belts: StaticMutexGuard<'static, seatbelt::Table>,
     own_files: StaticMutexGuard<'static, Vec<RawFd>>,
 }
 
@@ -294,7 +301,8 @@ pub fn prepare() {
             _ => opened.ids = path_of(opened).map(|path| ids(&path)),
         }
     }
-    let prepared = Prepared { databases, all, open, own_files: own_file::all() };
+    let belts = seatbelt::hold();
+    let prepared = Prepared { databases, all, open, belts, own_files: own_file::all() };
     // The end of a thread may fork too. Then the thread-local is gone, and the fork goes without.
     let _ = PREPARED.try_with(|place| *place.borrow_mut() = Some(prepared));
 }
@@ -304,8 +312,8 @@ fn take_prepared() -> Option<Prepared> {
 }
 
 pub fn in_parent() {
-    let Some(Prepared { databases, all, open, own_files }) = take_prepared() else { return };
-    drop((own_files, open, all));
+    let Some(Prepared { databases, all, open, belts, own_files }) = take_prepared() else { return };
+    drop((own_files, belts, open, all));
     for shared in databases.iter().filter_map(|database| database.shared()) {
         shared.checkpointer().resume();
     }
@@ -313,12 +321,20 @@ pub fn in_parent() {
 
 pub fn in_child() {
     apart::in_child();
-    let Some(Prepared { databases, all, mut open, own_files }) = take_prepared() else { return };
+    let Some(Prepared { databases, all, mut open, belts, own_files }) = take_prepared() else {
+        return;
+    };
     replace_by_nothing(&own_files);
+    let without_file = seatbelt::in_child(belts);
     for opened in open.iter_mut() {
         // What the parent itself has inherited keeps its state.
         if opened.inherited.is_none() {
-            opened.inherited = Some(Inherited::Unsettled);
+            // SAFETY: the file is open, and no other thread is there.
+            let descriptor = unsafe { state(opened.file) }.file.below().descriptor();
+            opened.inherited = Some(match descriptor {
+                Some(lost) if without_file.contains(&lost) => Inherited::Lost(NO_DESCRIPTOR),
+                _ => Inherited::Unsettled,
+            });
             // SAFETY: the file is open, and no other thread is there.
             unsafe {
                 (*opened.file).methods =
@@ -334,7 +350,7 @@ pub fn in_child() {
 
 /// Replaces descriptors by one that stands for no file. The objects that own these descriptors
 /// stay, and so do the numbers.
-fn replace_by_nothing(descriptors: &[RawFd]) {
+pub fn replace_by_nothing(descriptors: &[RawFd]) {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let Ok(nothing) = rustix::fs::open("/", flags, Mode::empty()) else { return };
     for &descriptor in descriptors {
@@ -564,17 +580,19 @@ fn settled(file: *mut OpenFile) -> Result<Idle, Refused> {
 fn opened_anew(
     again: &Arc<Connection>,
     path: &str,
+    before: &dyn InWalMode,
     main: &State,
     wal: Option<&State>,
 ) -> Result<(File<BelowFile>, Option<File<BelowFile>>), Error> {
     let calls = Calls::of(Some(path.as_bytes())).map(Box::new);
-    let main_file =
-        File::new(Role::Db, Owner::Connection(Arc::clone(again)), calls, *main.file.below());
+    let canary = again.database().canary();
+    let below = main.file.below().again(before.level(), wal.is_some(), canary);
+    let main_file = File::new(Role::Db, Owner::Connection(Arc::clone(again)), calls, below);
     main_file.opened().inspect_err(|_| main_file.closing())?;
     let Some(wal) = wal else { return Ok((main_file, None)) };
     let owner = Owner::Connection(Arc::clone(again));
     owner.opening_wal().inspect_err(|_| main_file.closing())?;
-    let below = *wal.file.below();
+    let below = wal.file.below().clone();
     let own = owner.open_virtual().inspect_err(|_| {
         owner.closing_wal();
         main_file.closing();
@@ -582,13 +600,14 @@ fn opened_anew(
     // SAFETY: with this strategy the parent's WAL is such a file too, and only this thread uses it.
     let before = own.map(|own| unsafe { virtual_file::replace(below.raw(), own) });
     let calls = Calls::of(Some(wal_path(path).as_bytes())).map(Box::new);
+    let raw = below.raw();
     let wal_file = File::new(Role::Wal, owner, calls, below);
     if let Err(error) = wal_file.opened() {
         wal_file.closing();
         main_file.closing();
         if let Some(before) = before {
             // SAFETY: as above.
-            unsafe { virtual_file::put_back(below.raw(), before) };
+            unsafe { virtual_file::put_back(raw, before) };
         }
         return Err(error);
     }
@@ -606,7 +625,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
     // SAFETY: both files are open.
     let (main_state, wal_state) = unsafe { (state(main), wal.map(|wal| state(wal))) };
     let (main_file, wal_file) =
-        opened_anew(&again, connection.database().path(), main_state, wal_state)
+        opened_anew(&again, connection.database().path(), before, main_state, wal_state)
             .map_err(|error| Refused { code: Code(error.code()), why: None })?;
     main_file.note_use();
     let barrier =

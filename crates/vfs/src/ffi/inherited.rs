@@ -27,7 +27,7 @@ unsafe fn state<'a>(file: SqliteFile) -> &'a State {
 /// As for [`state`].
 unsafe fn below(file: SqliteFile) -> BelowFile {
     // SAFETY: as the caller promises.
-    *unsafe { state(file) }.file.below()
+    unsafe { state(file) }.file.below().clone()
 }
 
 /// # Safety

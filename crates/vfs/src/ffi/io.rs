@@ -84,6 +84,13 @@ macro_rules! pass_on {
     };
 }
 
+/// Tells what the seatbelt has found.
+fn tell(state: &State) {
+    if let Some(message) = state.file.below().take_message() {
+        state.api.log(sqlite::SQLITE_WARNING, &message);
+    }
+}
+
 fn check(code: c_int) -> Result<(), Error> {
     if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Error::Below(Code(code))) }
 }
@@ -191,7 +198,9 @@ unsafe extern "C" fn x_lock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c
     // SAFETY: SQLite passes a file that we opened.
     unsafe {
         on(file, "xLock", |state| {
-            state.file.lock(level("xLock", wanted)?)?;
+            let locked = state.file.lock(level("xLock", wanted)?);
+            tell(state);
+            locked?;
             if let Some(place) = state.handle.take()
                 && state.file.below().size_bytes() == Ok(0)
             {
@@ -249,6 +258,13 @@ unsafe extern "C" fn x_file_control(
         }
         if op == reserve::SQLITE_FCNTL_PDB && state.file.wants_reserved_bytes() {
             state.handle.told(argument);
+        }
+        if op == sqlite::SQLITE_FCNTL_EXTERNAL_READER
+            && let Some(answer) = state.file.below().has_reader_elsewhere()
+        {
+            // SAFETY: the argument is an `int*`.
+            unsafe { *argument.cast::<c_int>() = c_int::from(answer) };
+            return Ok(());
         }
         if op == sqlite::SQLITE_FCNTL_HAS_MOVED {
             state.file.asked_whether_moved();
@@ -360,7 +376,9 @@ unsafe extern "C" fn x_shm_map(
     extend: c_int,
     result: *mut *mut c_void,
 ) -> c_int {
-    pass_on!("xShmMap", file, xShmMap, region, size, extend, result)
+    // SAFETY: SQLite passes a file that we opened.
+    let below = unsafe { state(file) }.file.below();
+    below.map_index(|| pass_on!("xShmMap", file, xShmMap, region, size, extend, result))
 }
 
 /// The number of slots of the WAL index, and the first slot that readers share.
@@ -387,14 +405,18 @@ unsafe extern "C" fn x_shm_lock(
             return release_read_lock(state, offset);
         }
     }
-    change_other_lock(state, offset, n, flags)
+    let code = change_other_lock(state, offset, n, flags);
+    tell(state);
+    code
 }
 
 // `extern "C"`: the functions cannot unwind, so the compiler can jump to them instead of calling.
 
 #[inline(never)]
 extern "C" fn take_read_lock(state: &State, slot: c_int) -> c_int {
-    callback_code(state.api, "xShmLock", || state.file.take_read_lock(slot as u8))
+    callback_code(state.api, "xShmLock", || {
+        state.file.take_read_lock(slot as u8).inspect_err(|_| tell(state))
+    })
 }
 
 #[inline(never)]
@@ -442,7 +464,9 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, delete: c_int)
     if told != sqlite::SQLITE_OK {
         return told;
     }
-    let code = pass_on!("xShmUnmap", file, xShmUnmap, delete);
+    // SAFETY: as above.
+    let below = unsafe { state(file) }.file.below();
+    let code = below.unmap_index(|| pass_on!("xShmUnmap", file, xShmUnmap, delete));
     // SAFETY: SQLite passes a file that we opened.
     if let Some(connection) = unsafe { state(file) }.file.main_of().filter(|_| delete != 0) {
         at_exit::index_unmapped(connection.database().path());

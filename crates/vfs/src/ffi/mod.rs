@@ -14,6 +14,7 @@
 //! | `process.rs` | what a guest has to ask of its process: signals, forks |
 //! | `at_exit.rs` | the end of a process that still uses a database with `eager` |
 //! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
+//! | `seatbelt.rs` | SQLite's locks as locks of open files, which no `close()` cancels |
 //! | `side_files.rs` | the files of `eager`, as the traits `SideFiles`, `LogFiles` and `Storage` |
 //! | `board_file.rs`, `board_place.rs` | the board of `eager` as a mapped file, and its locks |
 //! | `descriptor.rs` | SQLite's own descriptor of a database file |
@@ -103,6 +104,7 @@ mod open;
 mod page_cache;
 mod process;
 mod reserve;
+mod seatbelt;
 mod side_files;
 mod simulated_atomic;
 mod simulated_board;

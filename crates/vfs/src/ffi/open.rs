@@ -9,8 +9,10 @@
 //! A refused open has created nothing: options are read and checked before the VFS below is called.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -88,11 +90,12 @@ pub unsafe fn open(
     if let (Some(calls), Some(began)) = (&calls, began) {
         calls.tell(Call::Open, began, Ok(()));
     }
+    let methods = io::methods_for(below.methods());
     let file = File::new(role, owner, calls, below);
     file.note_use();
     if let Err(error) = file.opened() {
         file.closing();
-        below.close();
+        file.below().close();
         return Err(error);
     }
     let in_wal_mode = file.main_of().and_then(|connection| connection.strategy().in_wal_mode());
@@ -107,7 +110,7 @@ pub unsafe fn open(
             handle: Handle::default(),
             _name: other_name,
         });
-        (*open).methods = io::methods_for(below.methods());
+        (*open).methods = methods;
     }
     forked::opened(open, role, chosen.as_ref().map(|connection| connection.strategy()));
     Ok(())
@@ -127,7 +130,7 @@ impl Request<'_> {
         if let Some(path) = path {
             self.check(path, &mut options, is_checkpointer)?;
         }
-        let below = self.open_below(self.flags, None)?;
+        let mut below = self.open_below(self.flags, None)?;
         if let Some(path) = path
             && options.strategy != StrategyKind::Stock
         {
@@ -142,17 +145,29 @@ impl Request<'_> {
             0 => Purpose::ReadWrite,
             _ => Purpose::ReadOnly,
         };
-        let owner = path.map_or(Owner::Nobody, |path| {
-            Owner::Connection(Connection::open(Opening {
-                path,
-                name_address: self.name.addr(),
-                options,
-                run_checkpoint: &self.shim.run_checkpoint,
-                side_files: &self.shim.side_files,
-                purpose,
-            }))
+        let Some(path) = path else {
+            return Ok(Opened { below, owner: Owner::Nobody, other_name: None });
+        };
+        let connection = Connection::open(Opening {
+            path,
+            name_address: self.name.addr(),
+            options,
+            run_checkpoint: &self.shim.run_checkpoint,
+            side_files: &self.shim.side_files,
+            purpose,
         });
-        Ok(Opened { below, owner, other_name: None })
+        if connection.options().has_seatbelt() {
+            below = below.with_belt(self.index_path(), connection.database().canary());
+            below = below.with_name(Path::new(path));
+        }
+        Ok(Opened { below, owner: Owner::Connection(connection), other_name: None })
+    }
+
+    /// The WAL index, as SQLite names it. The database has a name.
+    fn index_path(&self) -> PathBuf {
+        // SAFETY: SQLite's name of the database, which ends with a NUL.
+        let name = unsafe { CStr::from_ptr(self.name) };
+        OsString::from_vec([name.to_bytes(), b"-shm"].concat()).into()
     }
 
     /// Checks whether this database may be opened with these options, here and now.
@@ -221,7 +236,18 @@ impl Request<'_> {
             };
             return Ok(Opened { below: self.place(wal, flags), owner, other_name });
         }
-        let open = |flags| self.open_below(flags, other_name.as_deref());
+        let has_seatbelt = matches!(
+            &owner,
+            Owner::Connection(connection) if connection.options().has_seatbelt()
+        );
+        let name = other_name.as_deref().map_or(self.path.as_deref(), |name| name.to_str().ok());
+        let open = |flags| {
+            let wal = self.open_below(flags, other_name.as_deref())?;
+            Ok(match name.filter(|_| has_seatbelt) {
+                Some(name) => wal.with_name(Path::new(name)),
+                None => wal,
+            })
+        };
         // SAFETY: a WAL has a name.
         let below = if owner.has_durable_wal() && unsafe { exists(self.shim, self.name) } {
             open_known_wal(open, self.flags, |wal| owner.knows_wal(wal))
@@ -266,8 +292,8 @@ impl Request<'_> {
                 return Err(Error::Below(Code(code)));
             }
             let opened = BelowFile::new(below);
-            let is_database = flags & sqlite::SQLITE_OPEN_MAIN_DB != 0;
-            let descriptor = (is_database && self.shim.is_over_unix)
+            let is_asked = flags & (sqlite::SQLITE_OPEN_MAIN_DB | sqlite::SQLITE_OPEN_WAL) != 0;
+            let descriptor = (is_asked && self.shim.is_over_unix)
                 .then(|| descriptor::of_unix_file(below_vfs, below));
             Ok(opened.with_descriptor(descriptor.flatten()))
         }

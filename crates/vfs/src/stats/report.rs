@@ -84,6 +84,8 @@ pub struct State {
     pub inactive_because: Option<String>,
     pub durability: &'static str,
     pub connections: usize,
+    /// How often SQLite's locks were found cancelled by a `close()` in this process.
+    pub cancelled_locks: u64,
 }
 
 #[derive(Serialize)]
@@ -97,6 +99,7 @@ pub struct Report<'a, R> {
     inactive_because: Option<String>,
     durability: &'static str,
     connections: usize,
+    cancelled_locks: u64,
     commits: CommitsReport,
     files: BTreeMap<&'static str, FileReport>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -145,6 +148,7 @@ impl<'a, R: Serialize> Report<'a, R> {
             inactive_because: state.inactive_because,
             durability: state.durability,
             connections: state.connections,
+            cancelled_locks: state.cancelled_locks,
             commits: measured.commits.report(),
             files: Role::ALL.into_iter().map(file).collect(),
             strategy_report,

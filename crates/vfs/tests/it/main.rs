@@ -41,6 +41,7 @@ mod plain;
 mod plain_writes;
 mod recorder;
 mod restored;
+mod seatbelt;
 mod slow_closes;
 mod stats;
 mod waldio;

@@ -1,0 +1,118 @@
+//! Files that were removed or replaced while they are in use.
+//!
+//! A person restores a backup, or a script removes what it takes for left-overs. The connections go
+//! on with files that nobody finds any more, and what they acknowledge is lost with them. So each
+//! flush is followed by a look at the names, before anything is acknowledged. A checkpoint and a
+//! last close look first.
+//!
+//! A name that leads elsewhere poisons the database in this process, as a failed flush does. What is
+//! acknowledged and only in the orphaned files is saved beside the database, once.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+use oneflush_blocklog::belonging::create_beside;
+use rustix::fs::statvfs;
+
+use super::connection::WalConnection;
+use super::store::Store;
+use crate::error::Code;
+use crate::port::{Below, MainFile};
+use crate::role::Role;
+use crate::sync::lock;
+use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+
+/// What is copied at once. A page is never longer.
+const PIECE_BYTES: u64 = 64 << 10;
+
+impl<S: Store> WalConnection<S> {
+    /// An error: a file of the database was removed or replaced. Nothing is acknowledged any more.
+    pub(super) fn check_names(&self, wal: Option<&dyn Below>) -> Result<(), Code> {
+        if !self.options.has_seatbelt() {
+            return Ok(());
+        }
+        let main = lock(&self.main).clone();
+        let Some(main) = main.as_deref() else { return Ok(()) };
+        match main.lost_name().or_else(|| wal.and_then(Below::lost_name)) {
+            None => Ok(()),
+            Some(name) => Err(self.lost(&name, main, wal)),
+        }
+    }
+
+    #[cold]
+    fn lost(&self, name: &str, main: &dyn MainFile, wal: Option<&dyn Below>) -> Code {
+        self.shared.flush.poison(Code::IOERR_FSYNC);
+        if self.shared.orphan_is_said.swap(true, Relaxed) {
+            return Code::IOERR_FSYNC;
+        }
+        let saved = match self.save_orphan(main, wal) {
+            Ok(saved) => format!("What was acknowledged is in {}", saved.display()),
+            Err(error) => format!("What was acknowledged could not be saved: {error}"),
+        };
+        self.shared.checkpointer.warn(&format!(
+            "oneflush: {name}: removed or replaced while it is in use. This process acknowledges \
+                no commit until it has closed all connections to the database. {saved} [OF-242]"
+        ));
+        Code::IOERR_FSYNC
+    }
+
+    /// Copies the open database file and its WAL, for SQLite alone to open.
+    fn save_orphan(&self, main: &dyn MainFile, wal: Option<&dyn Below>) -> io::Result<PathBuf> {
+        let failed = |code: Code| io::Error::other(format!("SQLite's code {}", code.0));
+        let database = Path::new(&self.shared.path);
+        let main_bytes = main.size_bytes().map_err(failed)?;
+        let wal_bytes = wal.map_or(Ok(0), |wal| self.published_bytes(main, wal)).map_err(failed)?;
+        let folder = database.parent().unwrap_or(Path::new("/"));
+        let space = statvfs(folder)?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < main_bytes + wal_bytes {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let (path, copy) = (0..100)
+            .map(|number| PathBuf::from(format!("{}-orphan-{number}", database.display())))
+            .find_map(|path| match create_beside(&path, database) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+                created => Some(created.map(|file| (path, file))),
+            })
+            .ok_or(io::ErrorKind::AlreadyExists)??;
+        let read_main = |buffer: &mut [u8], offset| {
+            self.store().read(self, main, Role::Db, buffer, offset).map_err(|error| error.code())
+        };
+        copy_into(copy, main_bytes, read_main)?;
+        if let Some(wal) = wal.filter(|_| wal_bytes > 0) {
+            let copy = create_beside(Path::new(&format!("{}-wal", path.display())), database)?;
+            copy_into(copy, wal_bytes, |buffer, offset| {
+                wal.read(buffer, offset).map_err(|code| code.0)
+            })?;
+        }
+        File::open(folder)?.sync_all()?;
+        Ok(path)
+    }
+
+    /// Where the last published frame of the WAL ends.
+    fn published_bytes(&self, main: &dyn MainFile, wal: &dyn Below) -> Result<u64, Code> {
+        let frames = u64::from(main.published_frames().unwrap_or(0));
+        if frames == 0 {
+            return Ok(0);
+        }
+        let mut header = [0; HEADER_BYTES as usize];
+        wal.read(&mut header, 0)?;
+        let page_bytes = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+        Ok(HEADER_BYTES + frames * (FRAME_HEADER_BYTES as u64 + u64::from(page_bytes)))
+    }
+}
+
+fn copy_into(
+    mut copy: File,
+    bytes: u64,
+    read: impl Fn(&mut [u8], u64) -> Result<(), i32>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; PIECE_BYTES as usize];
+    for offset in (0..bytes).step_by(PIECE_BYTES as usize) {
+        let piece = &mut buffer[..(bytes - offset).min(PIECE_BYTES) as usize];
+        read(piece, offset).map_err(|code| io::Error::other(format!("SQLite's code {code}")))?;
+        copy.write_all(piece)?;
+    }
+    copy.sync_all()
+}

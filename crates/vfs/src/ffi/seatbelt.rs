@@ -1,0 +1,435 @@
+//! The seatbelt: locks of SQLite that no `close()` takes away.
+//!
+//! POSIX releases all locks of a process on a file when the process closes any descriptor of that
+//! file. SQLite's locks are of that kind. A program that copies its own open database takes them
+//! all away, and two processes may write at the same time. A lock of an *open file*
+//! (`F_OFD_SETLK`) stays until that open file is closed, and conflicts with SQLite's.
+//!
+//! | lock | on | bytes | whose open file | taken |
+//! |---|---|---|---|---|
+//! | slots | the WAL index | 120 to 127 | one for the process | in place of SQLite's |
+//! | *mapped* | the WAL index | 128 | the same | beside SQLite's |
+//! | *in use* | the database | the last of SQLite's shared lock | SQLite's own | beside SQLite's |
+//!
+//! SQLite's exclusive lock covers the byte of *in use*. So no other process can close the database
+//! for the last time while a connection here has its WAL, even if SQLite's own lock is gone.
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. A connection takes all slots here or all of them below. That is decided when SQLite first
+//!    maps the index for it.
+//! 2. The open file is that of the index which SQLite has mapped. This process has SQLite's lock
+//!    on it, or somebody else has, or SQLite's descriptor is found.
+//! 3. No descriptor of an index is closed here while this process has a POSIX lock on that index.
+//! 4. SQLite's exclusive lock is asked for without *in use* of that connection, and without
+//!    *mapped* if no other connection here has the index: SQLite would meet both. A refusal brings
+//!    both back, or the connection is lost: every further use is an error.
+//! 5. A child of a fork uses no lock of its parent's open files, and lets none of them go. Each
+//!    such descriptor leads to another open file before anything else runs there.
+
+mod index;
+
+use std::fs::OpenOptions;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock};
+
+use oneflush_blocklog::record_lock::{holder, record_lock_in};
+use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
+use rustix::io::Errno;
+
+use crate::canary::{Canary, Found};
+use crate::error::Code;
+use crate::own_file::OwnFile;
+use crate::port::ShmLock;
+use crate::sync::{Mutex, StaticMutex, StaticMutexGuard, lock};
+use index::{Id, Index, MAPPED, Mapped, SLOTS, Slots, has_another_descriptor, has_posix_lock};
+
+pub use index::Table;
+
+/// The last of the bytes that SQLite locks for its shared lock.
+const IN_USE: Range<i64> = 0x4000_01FF..0x4000_0200;
+
+/// The shared lock but for that byte. Connections of this process do not meet each other there.
+pub const SHARED_BUT_IN_USE: Range<i64> = 0x4000_0002..IN_USE.start;
+
+static TABLE: LazyLock<StaticMutex<Table>> = LazyLock::new(StaticMutex::default);
+
+/// How often this process is the child of a fork. A belt of another generation is the parent's.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// The locks of one connection.
+pub struct Belt {
+    generation: u32,
+    /// SQLite's own descriptor of the database. It is open as long as the connection.
+    descriptor: RawFd,
+    database: Id,
+    index_path: PathBuf,
+    canary: Arc<Canary>,
+    seat: Mutex<Seat>,
+    /// What is to be told in SQLite's error log.
+    message: Mutex<Option<String>>,
+    has_message: AtomicBool,
+}
+
+#[derive(Default)]
+struct Seat {
+    at: At,
+    slots: Slots,
+    /// The database's descriptor has *in use*.
+    in_use: bool,
+    /// What the connection asks the canary with, while it has SQLite's shared lock.
+    canary: Option<u64>,
+}
+
+#[derive(Default)]
+enum At {
+    /// SQLite has not mapped the index.
+    #[default]
+    Unmapped,
+    Index(Arc<Index>),
+    /// Such locks do not work here, or the index is none of ours: SQLite takes its own.
+    Below,
+    /// Others may have closed the database (invariant 4).
+    Lost,
+}
+
+impl Belt {
+    /// `database`: device and inode.
+    pub fn new(descriptor: RawFd, database: Id, index_path: PathBuf, canary: Arc<Canary>) -> Belt {
+        Belt {
+            generation: GENERATION.load(SeqCst),
+            descriptor,
+            database,
+            index_path,
+            canary,
+            seat: Mutex::default(),
+            message: Mutex::default(),
+            has_message: AtomicBool::new(false),
+        }
+    }
+
+    /// The same connection in the child of a fork.
+    pub fn again(&self, canary: Arc<Canary>) -> Belt {
+        Belt::new(self.descriptor, self.database, self.index_path.clone(), canary)
+    }
+
+    /// False: the belt came with a fork, and says nothing of this process.
+    fn is_ours(&self) -> bool {
+        self.generation == GENERATION.load(SeqCst)
+    }
+
+    fn file(&self) -> BorrowedFd<'_> {
+        // SAFETY: SQLite has the descriptor open as long as the connection.
+        unsafe { BorrowedFd::borrow_raw(self.descriptor) }
+    }
+
+    /// Maps the index by SQLite's own function, which answers whether it can be written.
+    pub fn map<C>(&self, map: impl FnOnce() -> C, is_writable: impl FnOnce(&C) -> bool) -> C {
+        if !self.is_ours() || !matches!(lock(&self.seat).at, At::Unmapped) {
+            return map();
+        }
+        let mut table = TABLE.lock();
+        let code = map();
+        if is_writable(&code) {
+            let mut seat = lock(&self.seat);
+            seat.at = self.join(&mut table).map_or(At::Below, At::Index);
+            self.mark(&mut table, &mut seat);
+        }
+        code
+    }
+
+    /// The index that SQLite has mapped for this database. `None`: locks of open files cannot be
+    /// had on it.
+    fn join(&self, table: &mut Table) -> Option<Arc<Index>> {
+        let is_it = |one: &&mut Mapped| one.index.database == self.database;
+        if let Some(mapped) = table.indexes.iter_mut().find(is_it) {
+            mapped.users += 1;
+            return Some(Arc::clone(&mapped.index));
+        }
+        let (file, stat) = self.open_index(table)?;
+        let id = (stat.st_dev, stat.st_ino);
+        // SQLite's lock may be gone already.
+        let is_it = has_posix_lock(&file) != Some(false) || has_another_descriptor(&file, id);
+        // A kernel or file system may not have such locks.
+        let is_locked = || record_lock_in(&file, libc::F_OFD_SETLK, libc::F_RDLCK, MAPPED).is_ok();
+        if !is_it || !is_locked() {
+            table.retire(file, id);
+            return None;
+        }
+        let index = Arc::new(Index::new(self.database, file, &stat));
+        table.indexes.push(Mapped { index: Arc::clone(&index), users: 1, is_marked: true });
+        Some(index)
+    }
+
+    fn open_index(&self, table: &mut Table) -> Option<(OwnFile, Stat)> {
+        if !table.parked.is_empty()
+            && let Ok(named) = stat(&self.index_path)
+            && let Some(at) =
+                table.parked.iter().position(|&(_, id)| id == (named.st_dev, named.st_ino))
+        {
+            return Some((table.parked.swap_remove(at).0, named));
+        }
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
+        let file = OwnFile::open(|| how.open(&self.index_path)).ok()?;
+        let stat = fstat(&file).ok()?;
+        Some((file, stat))
+    }
+
+    /// Takes *mapped* and *in use*. Without both the connection is lost.
+    fn mark(&self, table: &mut Table, seat: &mut Seat) {
+        let At::Index(index) = &seat.at else { return };
+        let read = |file: BorrowedFd<'_>, bytes| {
+            record_lock_in(file, libc::F_OFD_SETLK, libc::F_RDLCK, bytes).is_ok()
+        };
+        let is_marked = table.of(index).is_some_and(|mapped| {
+            mapped.is_marked = mapped.is_marked || read(index.file.as_fd(), MAPPED);
+            mapped.is_marked
+        });
+        if !is_marked || !read(self.file(), IN_USE) {
+            return self.lose(table, seat);
+        }
+        if !seat.in_use {
+            table.databases.push(self.descriptor);
+        }
+        seat.in_use = true;
+    }
+
+    fn let_in_use_go(&self, table: &mut Table, seat: &mut Seat) {
+        if std::mem::take(&mut seat.in_use) {
+            let _ = record_lock_in(self.file(), libc::F_OFD_SETLK, libc::F_UNLCK, IN_USE);
+            table.databases.retain(|&database| database != self.descriptor);
+        }
+    }
+
+    fn lose(&self, table: &mut Table, seat: &mut Seat) {
+        self.leave(table, seat, At::Lost);
+        self.say(|database| {
+            format!(
+                "oneflush: {database}: others have closed the database or removed its WAL index, \
+                    since a close() in this process took SQLite's own locks away, or somebody \
+                    removed the file. Nothing is read or written here any more. Close this \
+                    connection and open the database again [OF-239]"
+            )
+        });
+    }
+
+    /// Gives back what the connection has.
+    fn leave(&self, table: &mut Table, seat: &mut Seat, next: At) {
+        self.let_in_use_go(table, seat);
+        if let At::Index(index) = std::mem::replace(&mut seat.at, next) {
+            let _ = index.release(&mut seat.slots, u8::MAX);
+            table.leave(index);
+        }
+    }
+
+    /// A call of `xShmLock`.
+    pub fn shm_lock(
+        &self,
+        call: ShmLock,
+        below: impl FnOnce() -> Result<(), Code>,
+    ) -> Result<(), Code> {
+        if !self.is_ours() {
+            return below();
+        }
+        let mut seat = lock(&self.seat);
+        let Seat { at, slots, .. } = &mut *seat;
+        match at {
+            At::Index(index) => index.change(slots, call)?,
+            At::Lost => return Err(Code::IOERR_LOCK),
+            At::Unmapped | At::Below => {
+                drop(seat);
+                return below();
+            }
+        }
+        if call == ShmLock::of_writer(true)
+            && let Found::Gone { is_news: true } = self.canary.ask_at_times(self.file())
+        {
+            self.say(|database| {
+                format!(
+                    "oneflush: {database}: something in this process opened and closed this file; \
+                        SQLite's own locks are gone, Oneflush's hold [OF-241]"
+                )
+            });
+        }
+        Ok(())
+    }
+
+    /// Keeps a message about the database of this name.
+    #[cold]
+    fn say(&self, message: impl FnOnce(&str) -> String) {
+        let index = self.index_path.to_string_lossy();
+        *lock(&self.message) = Some(message(index.strip_suffix("-shm").unwrap_or(&index)));
+        self.has_message.store(true, SeqCst);
+    }
+
+    /// The name of the index, if it leads elsewhere.
+    pub fn lost_index(&self) -> Option<&Path> {
+        let At::Index(index) = &lock(&self.seat).at else { return None };
+        is_lost(&self.index_path, Some(index.id)).then_some(&self.index_path)
+    }
+
+    /// What is to be told, once.
+    pub fn take_message(&self) -> Option<String> {
+        (self.has_message.load(SeqCst) && self.has_message.swap(false, SeqCst))
+            .then(|| lock(&self.message).take())
+            .flatten()
+    }
+
+    /// SQLite has taken its reserved lock, and nothing is written yet. An error: another process
+    /// may have written since this connection took its shared lock.
+    pub fn may_write(&self) -> Result<(), Code> {
+        let Some(generation) = lock(&self.seat).canary.filter(|_| self.is_ours()) else {
+            return Ok(());
+        };
+        let Found::Gone { is_news } = self.canary.ask(self.file(), generation) else {
+            return Ok(());
+        };
+        if is_news {
+            self.say(|database| {
+                format!(
+                    "oneflush: {database}: something in this process opened and closed this file, \
+                        and so took SQLite's locks away. The transaction was refused before it \
+                        wrote, because another process may have written meanwhile. To find the \
+                        place: `strace -k -e trace=close -P {database} PROGRAM`. WAL mode has no \
+                        such refusals [OF-240]"
+                )
+            });
+        }
+        Err(Code::IOERR_LOCK)
+    }
+
+    /// Another process reads by the index. `None`: SQLite is to answer that.
+    pub fn has_reader_elsewhere(&self) -> Option<bool> {
+        let At::Index(index) = &lock(&self.seat).at else { return None };
+        let readers = SLOTS.start + i64::from(ShmLock::READ)..SLOTS.end;
+        Some(self.is_ours() && holder(&index.file, readers).ok()?.is_some())
+    }
+
+    /// Asks for SQLite's exclusive lock on the database (invariant 4).
+    pub fn lock_exclusively(&self, ask: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
+        if !self.is_ours() || !matches!(lock(&self.seat).at, At::Index(_)) {
+            return ask();
+        }
+        {
+            let mut table = TABLE.lock();
+            let mut seat = lock(&self.seat);
+            self.let_in_use_go(&mut table, &mut seat);
+            if let At::Index(index) = &seat.at
+                && let Some(mapped) = table.of(index).filter(|mapped| mapped.users == 1)
+            {
+                mapped.is_marked = false;
+                let _ = record_lock_in(&index.file, libc::F_OFD_SETLK, libc::F_UNLCK, MAPPED);
+            }
+        }
+        let answer = ask();
+        match answer {
+            // The slots kept all others from what this connection has read.
+            Ok(()) => lock(&self.seat).canary = Some(self.canary.begins_anew(self.file())),
+            Err(_) => self.has_shared_lock(),
+        }
+        answer
+    }
+
+    /// SQLite has its shared lock, and no more.
+    pub fn has_shared_lock(&self) {
+        if !self.is_ours() {
+            return;
+        }
+        let is_without_lock = {
+            let mut seat = lock(&self.seat);
+            if seat.canary.is_none() {
+                seat.canary = Some(self.canary.begins(self.file()));
+            }
+            matches!(seat.at, At::Index(_)) && !seat.in_use
+        };
+        if is_without_lock {
+            let (mut table, mut seat) = (TABLE.lock(), lock(&self.seat));
+            self.mark(&mut table, &mut seat);
+            // Meanwhile another process may have closed the database for the last time.
+            if matches!(&seat.at, At::Index(index) if index.is_removed()) {
+                self.lose(&mut table, &mut seat);
+            }
+        }
+    }
+
+    /// SQLite gives up its shared lock.
+    pub fn lets_shared_lock_go(&self) {
+        if !self.is_ours() {
+            return;
+        }
+        let in_use = {
+            let mut seat = lock(&self.seat);
+            if seat.canary.take().is_some() {
+                self.canary.ends();
+            }
+            seat.in_use
+        };
+        if in_use {
+            let mut table = TABLE.lock();
+            self.let_in_use_go(&mut table, &mut lock(&self.seat));
+        }
+    }
+
+    /// SQLite unmaps the index for this connection, by `unmap`, or closes the connection.
+    pub fn unmap<C>(&self, unmap: impl FnOnce() -> C) -> C {
+        if !self.is_ours() || matches!(lock(&self.seat).at, At::Unmapped) {
+            return unmap();
+        }
+        // Nobody maps the index between the end of SQLite's mapping and of ours.
+        let mut table = TABLE.lock();
+        let code = unmap();
+        self.leave(&mut table, &mut lock(&self.seat), At::Unmapped);
+        code
+    }
+
+    /// SQLite closes the connection's file.
+    pub fn closing(&self) {
+        self.unmap(|| ());
+        self.lets_shared_lock_go();
+    }
+}
+
+/// The name leads to another file, or to none in a folder that is there. `id`: of the open file.
+pub fn is_lost(name: &Path, id: Option<Id>) -> bool {
+    match stat(name) {
+        Ok(found) => id.is_some_and(|id| id != (found.st_dev, found.st_ino)),
+        // The program may have changed its root or its rights since it opened the file.
+        Err(Errno::NOENT) => name.parent().is_some_and(|folder| stat(folder).is_ok()),
+        Err(_) => false,
+    }
+}
+
+/// Nothing changes while the answer lives. For a fork.
+pub fn hold() -> StaticMutexGuard<'static, Table> {
+    TABLE.lock()
+}
+
+/// In the child of a fork: descriptors of databases that share an open file with the parent lead to
+/// another one afterwards (invariant 5). Answers those for which that failed.
+pub fn in_child(mut table: StaticMutexGuard<'_, Table>) -> Vec<RawFd> {
+    GENERATION.fetch_add(1, SeqCst);
+    // A thread that is not here may use the objects.
+    let Table { indexes, parked, databases } = std::mem::take(&mut *table);
+    std::mem::forget((indexes, parked));
+    databases.into_iter().filter(|&database| open_again(database).is_err()).collect()
+}
+
+/// Lets a descriptor lead to another open file of its file, whether that still has a name or not.
+fn open_again(descriptor: RawFd) -> io::Result<()> {
+    // SAFETY: the parent had it open, and so has its child.
+    let mode = fcntl_getfl(unsafe { BorrowedFd::borrow_raw(descriptor) })?;
+    let is_writable = mode & OFlags::RWMODE != OFlags::RDONLY;
+    let path = format!("/proc/self/fd/{descriptor}");
+    let again = OpenOptions::new().read(true).write(is_writable).open(path)?;
+    // SAFETY: a descriptor of SQLite's, which reads, writes and locks the same file by it.
+    match unsafe { libc::dup3(again.as_raw_fd(), descriptor, libc::O_CLOEXEC) } {
+        ..0 => Err(io::Error::last_os_error()),
+        0.. => Ok(()),
+    }
+}

@@ -1,0 +1,210 @@
+//! The WAL indexes that connections of this process have mapped, and their slots.
+
+use std::ops::Range;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+
+use oneflush_blocklog::record_lock::{holder, record_lock_in};
+use rustix::fs::{Stat, fstat, stat};
+use rustix::io::Errno;
+
+use crate::error::Code;
+use crate::own_file::OwnFile;
+use crate::port::ShmLock;
+use crate::sync::{Mutex, lock};
+
+/// "WAL-Index File Format": the bytes of the index that stand for its slots, and the byte that all
+/// lock who have mapped it (os_unix.c, `UNIX_SHM_BASE` and `UNIX_SHM_DMS`).
+pub const SLOTS: Range<i64> = 120..128;
+pub const MAPPED: Range<i64> = 128..129;
+
+const SLOTS_LEN: usize = (SLOTS.end - SLOTS.start) as usize;
+
+/// Device and inode.
+pub type Id = (u64, u64);
+
+/// So many files are parked without another look.
+const PARKED: usize = 8;
+
+/// A WAL index that connections of this process have mapped.
+pub struct Index {
+    /// SQLite has one mapping for all connections of the process to a database.
+    pub database: Id,
+    pub file: OwnFile,
+    pub id: Id,
+    /// The file system counts the names of files.
+    counts_names: bool,
+    /// Of each slot, how many connections share it; -1: one has it alone.
+    slots: Mutex<[i32; SLOTS_LEN]>,
+}
+
+/// The slots that a connection has, a bit each.
+#[derive(Default)]
+pub struct Slots {
+    shared: u8,
+    exclusive: u8,
+}
+
+/// An index, and how many connections have it.
+pub struct Mapped {
+    pub index: Arc<Index>,
+    pub users: usize,
+    /// Its file has *mapped*.
+    pub is_marked: bool,
+}
+
+/// What the process has open for its belts.
+#[derive(Default)]
+pub struct Table {
+    pub indexes: Vec<Mapped>,
+    /// Files that may not be closed yet (invariant 3), and their devices and inodes.
+    pub parked: Vec<(OwnFile, Id)>,
+    /// SQLite's descriptors of databases that have *in use*.
+    pub databases: Vec<RawFd>,
+}
+
+impl Index {
+    /// `stat`: of the file, when it was opened.
+    pub fn new(database: Id, file: OwnFile, stat: &Stat) -> Index {
+        Index {
+            database,
+            file,
+            id: (stat.st_dev, stat.st_ino),
+            counts_names: stat.st_nlink > 0,
+            slots: Mutex::new([0; SLOTS_LEN]),
+        }
+    }
+
+    /// The file was removed while it was in use.
+    pub fn is_removed(&self) -> bool {
+        self.counts_names && fstat(&self.file).is_ok_and(|file| file.st_nlink == 0)
+    }
+
+    /// Changes the slots that a connection has.
+    pub fn change(&self, had: &mut Slots, call: ShmLock) -> Result<(), Code> {
+        let mask = (((1_u16 << call.count) - 1) << call.first) as u8;
+        match (call.acquire, call.exclusive) {
+            (false, _) => self.release(had, mask),
+            (true, true) => self.take_alone(had, call, mask),
+            (true, false) => self.share(had, call, mask),
+        }
+    }
+
+    fn set(&self, kind: libc::c_int, slots: Range<usize>) -> Result<(), Code> {
+        let bytes = SLOTS.start + slots.start as i64..SLOTS.start + slots.end as i64;
+        match record_lock_in(&self.file, libc::F_OFD_SETLK, kind, bytes) {
+            Ok(_) => Ok(()),
+            Err(Errno::AGAIN | Errno::ACCESS | Errno::NOLCK) => Err(Code::BUSY),
+            Err(_) => Err(Code::IOERR_LOCK),
+        }
+    }
+
+    /// All slots of the call or none of them.
+    fn take_alone(&self, had: &mut Slots, call: ShmLock, mask: u8) -> Result<(), Code> {
+        let asked = usize::from(call.first)..usize::from(call.first + call.count);
+        let mut slots = lock(&self.slots);
+        if slots[asked.clone()].iter().any(|&users| users != 0) {
+            return Err(Code::BUSY);
+        }
+        self.set(libc::F_WRLCK, asked.clone())?;
+        slots[asked].fill(-1);
+        had.exclusive |= mask;
+        Ok(())
+    }
+
+    fn share(&self, had: &mut Slots, call: ShmLock, mask: u8) -> Result<(), Code> {
+        if had.shared & mask != 0 {
+            return Ok(());
+        }
+        let slot = usize::from(call.first);
+        let mut slots = lock(&self.slots);
+        match slots[slot] {
+            ..0 => return Err(Code::BUSY),
+            0 => self.set(libc::F_RDLCK, slot..slot + 1)?,
+            1.. => {}
+        }
+        slots[slot] += 1;
+        had.shared |= mask;
+        Ok(())
+    }
+
+    /// Releases what the connection has of these slots.
+    pub fn release(&self, had: &mut Slots, mask: u8) -> Result<(), Code> {
+        let mut rest = (had.shared | had.exclusive) & mask;
+        if rest == 0 {
+            return Ok(());
+        }
+        had.shared &= !mask;
+        had.exclusive &= !mask;
+        let mut slots = lock(&self.slots);
+        let mut released = Ok(());
+        while rest != 0 {
+            let first = rest.trailing_zeros() as usize;
+            if slots[first] > 1 {
+                slots[first] -= 1;
+                rest &= !(1 << first);
+                continue;
+            }
+            // Slots that lie together are released together.
+            let mut end = first;
+            while end < SLOTS_LEN && rest & (1 << end) != 0 && slots[end] <= 1 {
+                slots[end] = 0;
+                rest &= !(1 << end);
+                end += 1;
+            }
+            released = released.and(self.set(libc::F_UNLCK, first..end));
+        }
+        released
+    }
+}
+
+impl Table {
+    pub fn of(&mut self, index: &Arc<Index>) -> Option<&mut Mapped> {
+        self.indexes.iter_mut().find(|mapped| Arc::ptr_eq(&mapped.index, index))
+    }
+
+    pub fn leave(&mut self, index: Arc<Index>) {
+        let Some(mapped) = self.of(&index) else { return };
+        mapped.users -= 1;
+        if mapped.users > 0 {
+            return;
+        }
+        self.indexes.retain(|mapped| !Arc::ptr_eq(&mapped.index, &index));
+        self.parked.retain(|(file, _)| has_posix_lock(file) != Some(false));
+        if self.parked.len() > PARKED {
+            self.parked.retain(|(file, id)| has_another_descriptor(file, *id));
+        }
+        if let Some(Index { file, id, .. }) = Arc::into_inner(index) {
+            self.retire(file, id);
+        }
+    }
+
+    /// Gives up a file: closes it, or parks it (invariant 3).
+    pub fn retire(&mut self, file: OwnFile, id: Id) {
+        if has_posix_lock(&file) != Some(false) {
+            let all = SLOTS.start..MAPPED.end;
+            let _ = record_lock_in(&file, libc::F_OFD_SETLK, libc::F_UNLCK, all);
+            self.parked.push((file, id));
+        }
+    }
+}
+
+/// This process has a POSIX lock on the index. `None`: the lock of another is in the way of the
+/// answer.
+pub fn has_posix_lock(file: &OwnFile) -> Option<bool> {
+    match holder(file, SLOTS.start..MAPPED.end) {
+        Ok(None) => Some(false),
+        Ok(Some(process)) if u32::try_from(process) == Ok(std::process::id()) => Some(true),
+        Ok(Some(_)) | Err(_) => None,
+    }
+}
+
+/// This process has the file open by another descriptor. Without one it has no POSIX lock on it.
+pub fn has_another_descriptor(file: &OwnFile, id: Id) -> bool {
+    let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else { return true };
+    descriptors.flatten().any(|entry| {
+        let number = entry.file_name().to_str().and_then(|number| number.parse::<RawFd>().ok());
+        number != Some(file.as_raw_fd())
+            && stat(entry.path()).is_ok_and(|one| (one.st_dev, one.st_ino) == id)
+    })
+}
