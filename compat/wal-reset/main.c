@@ -6,6 +6,7 @@
 **   full     SQLITE_CHECKPOINT_FULL as SQLite does it: goes on as PASSIVE when the write lock is not to be had
 **   held     FULL, and RESTART, in one pass, through a VFS that lets it fail instead: must never lose any
 **   ours     PRAGMA oneflush_checkpoint, through the real extension over the pausing VFS: must never lose any
+**   through  SQLite's own PASSIVE and FULL through the extension, which the program asks for: must never lose any
 **
 ** Prints what it found; exit code 0 only if that is what this version of SQLite must give.
 */
@@ -21,6 +22,7 @@ typedef struct {
   int beginnings; /* how many of them are tried */
   int both;       /* in how many of them a second actor stops too */
   int ours;       /* the pass is the extension's */
+  int through;    /* the pass is SQLite's own, through the extension */
   int interleavings, refused, unsound;
   char example[512];
 } Kind;
@@ -73,7 +75,7 @@ static const struct {
 
 static void prepare(Kind *kind, Scene *scene, Beginning beginning, int waits, int other) {
   scene_begin(scene, folder, beginning);
-  if (kind->ours) scene_pass_is_ours(scene, strategy);
+  if (kind->ours || kind->through) scene_pass_is_ours(scene, strategy, kind->through);
   scene->pass.mode = kind->mode;
   scene->pass.keeps_full = kind->keeps_full;
   scene->other.mode = others[other].mode;
@@ -247,6 +249,14 @@ int main(int n, char **argument) {
   if (strcmp(strategy, "stock") != 0 && (affected || deep)) {
     examine(&ours);
     ok &= check(ours.unsound == 0, "ours: loses nothing");
+    Kind through[] = {{.name = "through passive", .mode = SQLITE_CHECKPOINT_PASSIVE},
+                      {.name = "through full", .mode = SQLITE_CHECKPOINT_FULL}};
+    for (int i = 0; i < 2; i++) {
+      through[i].through = through[i].both = 1;
+      through[i].beginnings = deep ? BEGINNINGS : 1;
+      examine(&through[i]);
+      ok &= check(through[i].unsound == 0, "through the extension: loses nothing");
+    }
   }
   return !ok;
 }

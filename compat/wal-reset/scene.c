@@ -86,13 +86,13 @@ static void checkpoints_by_pragma(Actor *actor) {
   actor->rc = sqlite3_exec(actor->db, "PRAGMA oneflush_checkpoint", 0, 0, 0);
 }
 
-void scene_pass_is_ours(Scene *scene, const char *strategy) {
+void scene_pass_is_ours(Scene *scene, const char *strategy, int by_sqlite) {
   char uri[300];
   sqlite3_close(scene->pass.db);
   snprintf(uri, sizeof uri, "file:%s?strategy=%s", scene->path, strategy);
   must(scene, 0, sqlite3_open_v2(uri, &scene->pass.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI, "oneflush"), uri);
   run(scene, scene->pass.db, "PRAGMA wal_autocheckpoint=0; SELECT count(*) FROM t");
-  scene->pass.work = checkpoints_by_pragma;
+  if (!by_sqlite) scene->pass.work = checkpoints_by_pragma;
 }
 
 static void snapshot(Scene *scene) {

@@ -35,7 +35,7 @@ void scene_begin(Scene *scene, const char *folder, Beginning beginning);
 int scene_is_sound(Scene *scene);
 void scene_end(Scene *scene);
 /* The examined checkpoint is PRAGMA oneflush_checkpoint, with this strategy. */
-void scene_pass_is_ours(Scene *scene, const char *strategy);
+void scene_pass_is_ours(Scene *scene, const char *strategy, int by_sqlite);
 
 sqlite3 *scene_connect(Scene *scene, const char *vfs);
 /* One row, one transaction; returns SQLite's answer. */

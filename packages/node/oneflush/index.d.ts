@@ -76,6 +76,8 @@ export interface Stats {
   active: boolean;
   inactive_because?: string;
   connections: number;
+  /** How often SQLite's locks were found cancelled by a `close()` in this process. */
+  cancelled_locks: number;
   commits: {
     count: number;
     bytes: { sum: number; max: number };

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::apart::Apart;
 use super::seatbelt::{Belt, SHARED_BUT_IN_USE, is_lost};
+use super::wal_reset::WalReset;
 use crate::canary::Canary;
 use crate::error::Code;
 use crate::port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
@@ -21,6 +22,8 @@ use crate::port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest,
 /// copy of the header. Its numbers are in the byte order of the machine.
 const WAL_INDEX_REGION_BYTES: c_int = 32 << 10;
 const MX_FRAME: usize = 16;
+/// The place of `aSalt` in the same copy.
+const SALTS: usize = 32;
 /// The place of `nBackfill`, behind the two copies of the header.
 const N_BACKFILL: usize = 96;
 
@@ -40,8 +43,10 @@ pub struct BelowFile {
     /// Of a database with the seatbelt, and of its WAL.
     name: Option<Arc<Path>>,
     apart: Option<Apart>,
-    /// Of a database with the seatbelt.
+    /// Of a database with the seatbelt, where its descriptor is known.
     belt: Option<Arc<Belt>>,
+    /// Of a database with the seatbelt.
+    wal_reset: Option<Arc<WalReset>>,
 }
 
 // SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its
@@ -83,7 +88,15 @@ impl BelowFile {
     /// # Safety
     /// `file` was opened by the VFS below, successfully, and is not used after `xClose`.
     pub unsafe fn new(file: *mut sqlite::sqlite3_file) -> BelowFile {
-        BelowFile { file, descriptor: None, id: None, name: None, apart: None, belt: None }
+        BelowFile {
+            file,
+            descriptor: None,
+            id: None,
+            name: None,
+            apart: None,
+            belt: None,
+            wal_reset: None,
+        }
     }
 
     /// The same file, whose descriptor is known.
@@ -99,7 +112,7 @@ impl BelowFile {
         let belt = self.descriptor.zip(self.id).map(|(descriptor, id)| {
             Arc::new(Belt::new(descriptor, id, index_path, Arc::clone(canary)))
         });
-        BelowFile { belt, ..self }
+        BelowFile { belt, wal_reset: Some(Arc::default()), ..self }
     }
 
     /// The same file, whose name is to lead to it as long as it is open.
@@ -110,7 +123,8 @@ impl BelowFile {
     /// The file for a connection that is made anew. SQLite may have mapped the index already.
     pub fn again(&self, level: LockLevel, has_index: bool, canary: &Arc<Canary>) -> BelowFile {
         let belt = self.belt.as_ref().map(|belt| Arc::new(belt.again(Arc::clone(canary))));
-        let again = BelowFile { belt, ..self.clone() };
+        let wal_reset = self.wal_reset.as_ref().map(|_| Arc::default());
+        let again = BelowFile { belt, wal_reset, ..self.clone() };
         if let Some(belt) = &again.belt
             && level >= LockLevel::Shared
         {
@@ -186,6 +200,32 @@ impl BelowFile {
         // SAFETY: the region stays mapped while the WAL index is open. It is longer than the place,
         // which is aligned. Others write there too, hence the atomic.
         Some(unsafe { AtomicU32::from_ptr(region.cast::<u8>().add(at).cast()) })
+    }
+
+    /// The salts of the WAL in the first copy of the index's header.
+    pub fn wal_salts(&self) -> Option<u64> {
+        let [first, second] = [SALTS, SALTS + 4].map(|at| self.wal_index(at));
+        let number = |word: &AtomicU32| u64::from(word.load(Ordering::SeqCst));
+        Some(number(first?) << 32 | number(second?))
+    }
+
+    /// The index says of more frames than there are that they are copied.
+    pub fn says_too_much_is_copied(&self) -> bool {
+        let number = |at| self.wal_index(at).map(|word| word.load(Ordering::SeqCst));
+        number(N_BACKFILL) > number(MX_FRAME)
+    }
+
+    /// Takes or releases slots, and no more.
+    pub fn lock_slot(&self, lock: ShmLock) -> Result<(), Code> {
+        let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
+        let kind =
+            if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
+        let (first, count) = (c_int::from(lock.first), c_int::from(lock.count));
+        let below = || check(call!(self, xShmLock, first, count, action | kind));
+        match &self.belt {
+            Some(belt) => belt.shm_lock(lock, below),
+            None => below(),
+        }
     }
 
     pub fn close(&self) -> c_int {
@@ -314,15 +354,18 @@ impl Below for BelowFile {
 impl WalIndex for BelowFile {
     #[inline]
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code> {
-        let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
-        let kind =
-            if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
-        let (first, count) = (c_int::from(lock.first), c_int::from(lock.count));
-        let below = || check(call!(self, xShmLock, first, count, action | kind));
-        match &self.belt {
-            Some(belt) => belt.shm_lock(lock, below),
-            None => below(),
+        let Some(wal_reset) = self.wal_reset.as_deref().filter(|_| lock.exclusive) else {
+            return self.lock_slot(lock);
+        };
+        if !lock.acquire {
+            wal_reset.releasing(lock);
+            return self.lock_slot(lock);
         }
+        self.lock_slot(lock)?;
+        wal_reset.taken(lock, self).inspect_err(|_| {
+            wal_reset.releasing(lock);
+            let _ = self.lock_slot(ShmLock { acquire: false, ..lock });
+        })
     }
 
     fn published_frames(&self) -> Option<u32> {

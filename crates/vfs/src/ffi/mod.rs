@@ -23,6 +23,7 @@
 //! | `file_system.rs` | what a file system is, and files without a name |
 //! | `simulated_atomic.rs` | atomic writes of a simulated disk, as `AtomicWrite`, `ExchangeFile` |
 //! | `simulated_board.rs` | boards of databases on a simulated disk |
+//! | `wal_reset.rs` | what keeps SQLite's own checkpoints from the WAL-reset bug |
 //! | `looking_on.rs` | how a connection that only reads joins the users of a log |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 //!
@@ -110,6 +111,7 @@ mod simulated_atomic;
 mod simulated_board;
 mod vfs;
 mod virtual_file;
+mod wal_reset;
 
 pub use board_file::try_map;
 pub use board_place::{Unfit, flock_excludes, record_locks_exclude};

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -435,4 +436,23 @@ fn what_was_acknowledged_in_files_that_were_removed_or_replaced_is_saved_and_not
             }
         }
     }
+}
+
+/// SQLite before 3.51.3 leaves such an index (`wal_reset.rs`).
+#[test]
+fn an_index_that_says_too_much_is_copied_is_mended_before_anybody_writes() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "strategy=plain");
+    let index = fs::OpenOptions::new().write(true).open(format!("{}-shm", path.display())).unwrap();
+    const N_BACKFILL: u64 = 96;
+    index.write_all_at(&1_000_u32.to_ne_bytes(), N_BACKFILL).unwrap();
+    let seen = || answer(&open_stock(&path), "SELECT n FROM total");
+    assert_ne!(seen(), "ok 3", "readers do not see what is in the WAL");
+    assert_eq!(answer(&db, WRITES), BUSY);
+    assert_eq!(seen(), "ok 3");
+    assert_eq!(answer(&db, WRITES), "ok");
+    db.execute_batch("ROLLBACK").unwrap();
+    index.write_all_at(&1_000_u32.to_ne_bytes(), N_BACKFILL).unwrap();
+    assert_eq!(answer(&db, "PRAGMA wal_checkpoint"), "ok 0");
+    assert_eq!(commits::check(&db), Ok(3));
 }
