@@ -5,10 +5,11 @@ A mode is `stock`, SQLite's own VFS, or the name of a strategy. The library is A
 one, else Python's own sqlite3. SEATBELT_URI is added to the URI of each connection of ours.
 """
 
+import collections
 import glob
 import os
+import random
 import sqlite3
-import sys
 import threading
 import time
 import zlib
@@ -103,6 +104,60 @@ def create(file, mode="stock"):
 
 def insert(db, writer, number):
     db.execute("INSERT INTO kept VALUES(?, ?, ?)", (writer, number, payload(writer, number)))
+
+
+class Writer:
+    """Commits rows, and writes the number of each that was acknowledged into the record.
+
+    A connection lives for up to `life` rows; 0 is to the end. An error is counted, and the next row
+    is for a new connection, unless it is SQLITE_BUSY.
+    """
+
+    def __init__(self, mode, file, record, writer, life=0, db=None):
+        self.mode, self.file, self.writer, self.life, self.db = mode, file, writer, life, db
+        self.log = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self.number = self.left = 0
+        self.errors = collections.Counter()
+        self.sees_damage = False
+
+    def open(self):
+        self.db = connect(self.mode, self.file)
+        self.left = self.life and random.randint(1, self.life)
+        # Small, so that checkpoints and resets of the WAL happen all the time.
+        self.db.execute("PRAGMA wal_autocheckpoint=50").fetchall()
+        self.db.execute("PRAGMA synchronous=NORMAL")
+
+    def commit(self):
+        self.number += 1
+        try:
+            if self.db is None:
+                self.open()
+            insert(self.db, self.writer, self.number)
+        except Error as error:
+            if not self.note(error).startswith("BUSY"):
+                self.close()
+        else:
+            self.acknowledge()
+            self.left -= 1
+            if self.left == 0:
+                self.close()
+
+    def acknowledge(self):
+        os.write(self.log, f"{self.number}\n".encode())
+
+    def note(self, error):
+        name = name_of(error)
+        self.errors[name] += 1
+        self.sees_damage |= name.startswith(DAMAGE)
+        return name
+
+    def close(self):
+        db, self.db = self.db, None
+        try:
+            if db:
+                db.close()
+        except Error as error:
+            self.note(error)
 
 
 def acknowledged(record):
