@@ -66,8 +66,18 @@ def name_of(error):
     return name.removeprefix("SQLITE_") if name else f"{type(error).__name__}: {error}"
 
 
-class Probe(threading.Thread):
+def probe(file):
     """Opens, reads and closes all files of the database, as `cp DATABASE*` does."""
+    for name in glob.glob(glob.escape(file) + "*"):
+        try:
+            with open(name, "rb") as one:
+                one.read(4096)
+        except OSError:
+            pass
+
+
+class Probe(threading.Thread):
+    """Does that all the time."""
 
     def __init__(self, file):
         super().__init__(daemon=True)
@@ -77,12 +87,7 @@ class Probe(threading.Thread):
 
     def run(self):
         while True:
-            for name in glob.glob(glob.escape(self.file) + "*"):
-                try:
-                    with open(name, "rb") as one:
-                        one.read(4096)
-                except OSError:
-                    pass
+            probe(self.file)
             time.sleep(1 / PROBES)
 
 
