@@ -12,6 +12,7 @@ all that was acknowledged. Whether it gets the lock beside a child that does not
 import collections
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,6 @@ import tempfile
 import time
 
 import belt
-import compat
 
 MODES = ["plain", "eager", "waldio"]
 SCENES = list(itertools.product(("between", "within"), ("idle", "inherited", "own"),
@@ -130,7 +130,10 @@ def play(mode, moment, use, parent_end, child_end):
     records = {who: belt.acknowledged(f"{folder}/{who}") for who in (PARENT, CHILD)
                if os.path.exists(f"{folder}/{who}")}
     wrong += belt.harms(mode, file, {**records, OTHER: [1] if written == "ok" else []})
-    return [one for one in wrong if one], beside
+    wrong = [one for one in wrong if one]
+    if not wrong:
+        shutil.rmtree(folder)
+    return wrong, beside
 
 
 def main(modes):

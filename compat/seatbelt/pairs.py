@@ -23,7 +23,6 @@ import tempfile
 import time
 
 import belt
-import compat
 
 INSERT = "INSERT INTO kept(payload) VALUES('pair')"
 READ = "SELECT count(*) FROM kept"
