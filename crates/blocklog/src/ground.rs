@@ -5,7 +5,8 @@
 //! |---|---|
 //! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may change the file |
 //! | 9p, virtiofs, vboxsf | the host may keep syncs, and change the file |
-//! | FUSE, other than `fuse.oneflush` | its program decides what a sync does |
+//! | sshfs, GlusterFS, rclone and others by FUSE | as NFS |
+//! | other FUSE, but for `fuse.oneflush` | its program decides what a sync does |
 //! | overlay | as its upper directory |
 //! | ext3, ext4 with `data=writeback` | a crash may show a block's old data |
 //! | any with `nobarrier` or `barrier=0` | a sync does not flush the cache |
@@ -38,6 +39,28 @@ pub fn mounts() -> io::Result<String> {
     File::open("/proc/thread-self/mountinfo")?.read_to_string(&mut mounts)?;
     Ok(mounts)
 }
+
+/// What FUSE says of the file systems that several hosts may mount.
+const FUSE_SHARED: [&str; 18] = [
+    "fuse.sshfs",
+    "fuse.glusterfs",
+    "fuse.ceph",
+    "fuse.ceph-fuse",
+    "fuse.rclone",
+    "fuse.s3fs",
+    "fuse.mount-s3",
+    "fuse.goofys",
+    "fuse.gcsfuse",
+    "fuse.blobfuse",
+    "fuse.blobfuse2",
+    "fuse.juicefs",
+    "fuse.JuiceFS",
+    "fuse.davfs",
+    "fuse.mfs",
+    "fuse.moosefs",
+    "fuse.saunafs",
+    "fuse.seaweedfs",
+];
 
 /// What is wrong with a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +160,7 @@ fn fault(file_system: &str, options: &str) -> Option<Fault> {
         "fuse.oneflush" => None,
         "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "afs" | "ceph" | "lustre" | "9p"
         | "virtiofs" | "vboxsf" => Some(Fault::Shared),
+        _ if FUSE_SHARED.contains(&file_system) => Some(Fault::Shared),
         "fuse" | "fuseblk" => Some(Fault::Fuse),
         _ if file_system.starts_with("fuse.") => Some(Fault::Fuse),
         "tmpfs" | "ramfs" => Some(Fault::Memory),
@@ -152,10 +176,10 @@ mod tests {
 
     #[test]
     fn network_shared_and_fuse_file_systems_are_unsafe_and_ours_is_not() {
-        for shared in ["nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs"] {
+        for shared in ["nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "fuse.sshfs"] {
             assert_eq!(fault(shared, "rw"), Some(Fault::Shared), "{shared}");
         }
-        for fuse in ["fuse", "fuseblk", "fuse.sshfs"] {
+        for fuse in ["fuse", "fuseblk", "fuse.mergerfs"] {
             assert_eq!(fault(fuse, "rw"), Some(Fault::Fuse), "{fuse}");
         }
         assert_eq!(fault("fuse.oneflush", "rw"), None);

@@ -40,6 +40,7 @@ const SAID_EVERY: Duration = Duration::from_secs(60);
 pub struct Canary {
     byte: i64,
     state: Mutex<State>,
+    passes: Mutex<()>,
     found_gone: AtomicU64,
 }
 
@@ -67,7 +68,12 @@ impl Default for Canary {
     fn default() -> Canary {
         let random = RandomState::new().hash_one(0) as i64;
         let byte = BYTES.start + random.rem_euclid(BYTES.end - BYTES.start);
-        Canary { byte, state: Mutex::default(), found_gone: AtomicU64::new(0) }
+        Canary {
+            byte,
+            state: Mutex::default(),
+            passes: Mutex::default(),
+            found_gone: AtomicU64::new(0),
+        }
     }
 }
 
@@ -75,6 +81,13 @@ impl Canary {
     /// How often it was found gone: a lower bound of how often locks were lost.
     pub fn found_gone(&self) -> u64 {
         self.found_gone.load(Relaxed)
+    }
+
+    /// SQLite takes its shared lock, or gives it up. One does so at a time: SQLite counts those who
+    /// have it, and so does the canary.
+    pub fn passing<T>(&self, step: impl FnOnce() -> T) -> T {
+        let _passes = lock(&self.passes);
+        step()
     }
 
     /// A connection has SQLite's shared lock. `database` is SQLite's descriptor. Answers what the

@@ -3,15 +3,18 @@
 //!
 //! | file system | why | `eager` | `plain` |
 //! |---|---|---|---|
-//! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may change the file | refuses | as stock |
-//! | 9p, virtiofs, vboxsf | the host may keep syncs, and change the file | refuses | as stock |
-//! | FUSE, other than `fuse.oneflush` | its program decides what a sync does | refuses | as stock |
+//! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may change the file | refuses | no WAL |
+//! | sshfs, GlusterFS, rclone and others by FUSE | the same | refuses | no WAL |
+//! | 9p, virtiofs, vboxsf | the host may keep syncs, and change the file | refuses | no WAL |
+//! | other FUSE, but for `fuse.oneflush` | its program decides what a sync does | refuses | as stock |
 //! | overlay | as its upper directory | | |
 //! | ext3, ext4 with `data=writeback` | a crash may show a block's old data | refuses | says so |
 //! | any with `nobarrier` or `barrier=0` | a sync does not flush the cache | refuses | says so |
 //! | tmpfs, ramfs | nothing outlives a loss of power | see below | nothing to say |
 //!
-//! "As stock": `plain` says so and then acts as SQLite alone. On tmpfs and ramfs `eager` refuses
+//! "As stock": `plain` says so and then acts as SQLite alone. It tries whether locks keep others out,
+//! and else has no WAL mode either. "No WAL": `journal_mode=WAL` is refused, as by a VFS that cannot
+//! share memory. SQLite cannot open a database that is in WAL mode. On tmpfs and ramfs `eager` refuses
 //! only `durability=full`.
 //!
 //! What a file system is, `ground.rs` of the crate blocklog says. All else that `eager` relies on
@@ -40,7 +43,7 @@ pub fn before_open(
     options: &mut Options,
     say: impl FnOnce(&str),
 ) -> Result<(), OptionError> {
-    if options.strategy == StrategyKind::Stock {
+    if options.strategy == StrategyKind::Stock && !options.has_seatbelt() {
         return Ok(());
     }
     let Some(Ground { file_system, fault: Some(fault) }) = Ground::of(Path::new(path)) else {
@@ -94,6 +97,11 @@ pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
     StrategyKind::ALL.into_iter().map(of).collect()
 }
 
+/// Says that a database has no WAL mode in this place, and what to do.
+pub fn no_wal(place: &str, why: &str) -> String {
+    format!("WAL mode is refused on {place}: {why}, or journal_mode=DELETE [OF-147]")
+}
+
 /// What is to be said about the fault. Changes the options where something is left out.
 fn fits(
     file_system: &str,
@@ -123,6 +131,11 @@ fn fits(
     options.keep_wal = false;
     options.prealloc_bytes = 0;
     options.checkpoints_in_background = false;
+    if fault == Fault::Shared && options.has_seatbelt() {
+        options.refuses_wal = true;
+        return Ok(Some(no_wal(file_system, fault.why())));
+    }
+    options.tries_locks = options.has_seatbelt();
     Ok(Some(format!("on {file_system} plain does as SQLite alone: {fault} [OF-123]")))
 }
 
@@ -192,6 +205,7 @@ mod tests {
         assert!(fits("9p", Fault::Shared, &mut allowed).unwrap().is_some());
         assert!(allowed.group_commit && allowed.keep_wal);
         assert!(fits("9p", Fault::Shared, &mut options).unwrap().unwrap().contains("9p"));
+        assert!(options.refuses_wal && !allowed.refuses_wal);
         assert!(!options.group_commit && !options.keep_wal && !options.checkpoints_in_background);
         assert_eq!(options.prealloc_bytes, 0);
     }

@@ -29,6 +29,15 @@ pub trait Below: Send + Sync {
     fn descriptor(&self) -> Option<RawFd> {
         None
     }
+    /// This connection is the first, of whatever process, to save what is in this file, which has
+    /// lost its name.
+    fn is_first_to_save(&self) -> bool {
+        false
+    }
+    /// Mode, user and group of the file.
+    fn owner(&self) -> Option<(u32, u32, u32)> {
+        None
+    }
     /// The name of this file, or of the index of a main file, if it leads to another file by now or
     /// to none. False negatives are possible, for example where the folder cannot be reached.
     fn lost_name(&self) -> Option<String> {

@@ -92,12 +92,15 @@ impl<S: Store> WalConnection<S> {
     /// Waits for the turn to close, if this is a close. "Busy": another connection shares the
     /// database. It comes here as well when it closes.
     pub(super) fn take_turn_to_close(&self, main: &dyn Below) -> Result<(), Code> {
-        if *lock(&self.closing) != Closing::Announced || !self.has_wal() {
+        if !self.has_wal() {
             return Ok(());
         }
-        // Nobody is the last to close files that have lost their names: nothing is copied, and
-        // nothing is deleted.
+        // Nobody is the last to use files that have lost their names: nothing is copied, and nothing
+        // is deleted.
         self.check_names(lock(&self.wal).as_deref()).map_err(|_| Code::BUSY)?;
+        if *lock(&self.closing) != Closing::Announced {
+            return Ok(());
+        }
         let has_turn = wait_for_turn_to_close(|| main.turn_to_close(true).is_ok());
         self.has_turn_to_close.store(has_turn, Relaxed);
         let (path, patience) = (&self.shared.path, self.store().patience_at_last_close());

@@ -8,12 +8,12 @@
 //! A name that leads elsewhere poisons the database in this process, as a failed flush does. What is
 //! acknowledged and only in the orphaned files is saved beside the database, once.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-use oneflush_blocklog::belonging::create_beside;
 use rustix::fs::statvfs;
 
 use super::connection::WalConnection;
@@ -47,9 +47,10 @@ impl<S: Store> WalConnection<S> {
         if self.shared.orphan_is_said.swap(true, Relaxed) {
             return Code::IOERR_FSYNC;
         }
-        let saved = match self.save_orphan(main, wal) {
-            Ok(saved) => format!("What was acknowledged is in {}", saved.display()),
-            Err(error) => format!("What was acknowledged could not be saved: {error}"),
+        let saved = match main.is_first_to_save().then(|| self.save_orphan(main, wal)) {
+            None => "Another connection saves what was acknowledged".to_owned(),
+            Some(Ok(saved)) => format!("What was acknowledged is in {}", saved.display()),
+            Some(Err(error)) => format!("What was acknowledged could not be saved: {error}"),
         };
         self.shared.checkpointer.warn(&format!(
             "oneflush: {name}: removed or replaced while it is in use. This process acknowledges \
@@ -63,7 +64,7 @@ impl<S: Store> WalConnection<S> {
         let failed = |code: Code| io::Error::other(format!("SQLite's code {}", code.0));
         let database = Path::new(&self.shared.path);
         let main_bytes = main.size_bytes().map_err(failed)?;
-        let wal_bytes = wal.map_or(Ok(0), |wal| self.published_bytes(main, wal)).map_err(failed)?;
+        let wal_bytes = wal.map_or(Ok(0), |wal| self.published_bytes(wal)).map_err(failed)?;
         let folder = database.parent().unwrap_or(Path::new("/"));
         let space = statvfs(folder)?;
         if space.f_bavail.saturating_mul(space.f_frsize) < main_bytes + wal_bytes {
@@ -71,7 +72,7 @@ impl<S: Store> WalConnection<S> {
         }
         let (path, copy) = (0..100)
             .map(|number| PathBuf::from(format!("{}-orphan-{number}", database.display())))
-            .find_map(|path| match create_beside(&path, database) {
+            .find_map(|path| match create_like(&path, main) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
                 created => Some(created.map(|file| (path, file))),
             })
@@ -81,7 +82,7 @@ impl<S: Store> WalConnection<S> {
         };
         copy_into(copy, main_bytes, read_main)?;
         if let Some(wal) = wal.filter(|_| wal_bytes > 0) {
-            let copy = create_beside(Path::new(&format!("{}-wal", path.display())), database)?;
+            let copy = create_like(Path::new(&format!("{}-wal", path.display())), main)?;
             copy_into(copy, wal_bytes, |buffer, offset| {
                 wal.read(buffer, offset).map_err(|code| code.0)
             })?;
@@ -91,8 +92,11 @@ impl<S: Store> WalConnection<S> {
     }
 
     /// Where the last published frame of the WAL ends.
-    fn published_bytes(&self, main: &dyn MainFile, wal: &dyn Below) -> Result<u64, Code> {
-        let frames = u64::from(main.published_frames().unwrap_or(0));
+    fn published_bytes(&self, wal: &dyn Below) -> Result<u64, Code> {
+        // Without the index that all share, recovery finds the commits.
+        let Some(frames) = self.published_frames().map(u64::from) else {
+            return wal.size_bytes();
+        };
         if frames == 0 {
             return Ok(0);
         }
@@ -101,6 +105,17 @@ impl<S: Store> WalConnection<S> {
         let page_bytes = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
         Ok(HEADER_BYTES + frames * (FRAME_HEADER_BYTES as u64 + u64::from(page_bytes)))
     }
+}
+
+/// Makes a file that nobody may read who may not read the database.
+fn create_like(path: &Path, database: &dyn Below) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    if let Some((mode, user, group)) = database.owner() {
+        // Who may not do that keeps the file to himself.
+        let _ = fchown(&file, Some(user), Some(group));
+        file.set_permissions(Permissions::from_mode(mode))?;
+    }
+    Ok(file)
 }
 
 fn copy_into(

@@ -141,6 +141,9 @@ impl<S: Store> WalConnection<S> {
             // A failed flush before this point would still refuse the commit.
             self.unsynced_frames.store(false, Relaxed);
             self.checkpoint.wal_unsynced.store(false, Relaxed);
+            if of_commit {
+                self.check_names(Some(wal))?;
+            }
             return Ok(self.refuse_if_failed()?);
         }
         if !of_commit {

@@ -31,6 +31,9 @@ const N_BACKFILL: usize = 96;
 /// before it.
 const TURN_TO_CLOSE: i64 = 0x4000_0200;
 
+/// The byte of a database whose record lock says who saves its orphan.
+const SAVES: i64 = 0x4000_0201;
+
 /// The open file that the VFS below made inside our `sqlite3_file`. It is used only between `xOpen`
 /// and `xClose` (invariant 4), and by one thread at a time, as SQLite promises for every file.
 #[derive(Clone)]
@@ -47,6 +50,8 @@ pub struct BelowFile {
     belt: Option<Arc<Belt>>,
     /// Of a database with the seatbelt.
     wal_reset: Option<Arc<WalReset>>,
+    /// The database may have no WAL here.
+    refuses_wal: bool,
 }
 
 // SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its
@@ -96,6 +101,7 @@ impl BelowFile {
             apart: None,
             belt: None,
             wal_reset: None,
+            refuses_wal: false,
         }
     }
 
@@ -112,12 +118,29 @@ impl BelowFile {
         let belt = self.descriptor.zip(self.id).map(|(descriptor, id)| {
             Arc::new(Belt::new(descriptor, id, index_path, Arc::clone(canary)))
         });
-        BelowFile { belt, wal_reset: Some(Arc::default()), ..self }
+        BelowFile { belt, ..self }
+    }
+
+    /// The same file, kept from the WAL-reset bug.
+    pub fn with_wal_reset(self) -> BelowFile {
+        BelowFile { wal_reset: Some(Arc::default()), ..self }
     }
 
     /// The same file, whose name is to lead to it as long as it is open.
     pub fn with_name(self, name: &Path) -> BelowFile {
         BelowFile { name: Some(name.into()), ..self }
+    }
+
+    /// The same file, without a WAL index where `refused`.
+    pub fn refusing_wal(self, refused: bool) -> BelowFile {
+        BelowFile { refuses_wal: refused, ..self }
+    }
+
+    /// The version of the methods of the file below, and whether it may have a WAL index.
+    pub fn offers(&self) -> (c_int, bool) {
+        let methods = self.methods();
+        let has_index = methods.iVersion >= 2 && methods.xShmMap.is_some() && !self.refuses_wal;
+        (methods.iVersion, has_index)
     }
 
     /// The file for a connection that is made anew. SQLite may have mapped the index already.
@@ -128,7 +151,7 @@ impl BelowFile {
         if let Some(belt) = &again.belt
             && level >= LockLevel::Shared
         {
-            belt.has_shared_lock();
+            let _ = belt.share(|| Ok(()));
         }
         if has_index {
             again.map_again();
@@ -139,7 +162,7 @@ impl BelowFile {
     /// SQLite keeps the index mapped, and all locks of the seatbelt go.
     pub fn takes_belt_off(&self) {
         if let Some(belt) = &self.belt {
-            belt.closing();
+            belt.comes_off();
         }
     }
 
@@ -230,7 +253,9 @@ impl BelowFile {
 
     pub fn close(&self) -> c_int {
         // SQLite may use the descriptor again.
-        self.takes_belt_off();
+        if let Some(belt) = &self.belt {
+            belt.closing();
+        }
         let _apart = self.apart.map(Apart::to_close);
         call!(self, xClose)
     }
@@ -276,32 +301,32 @@ impl Below for BelowFile {
     fn lock(&self, level: LockLevel) -> Result<(), Code> {
         let _apart = self.apart.filter(|_| level == LockLevel::Shared).map(Apart::to_lock);
         let ask = || check(call!(self, xLock, level as c_int));
-        match &self.belt {
-            Some(belt) if level == LockLevel::Exclusive => belt.lock_exclusively(ask),
-            Some(belt) if level == LockLevel::Shared => {
-                ask()?;
-                belt.has_shared_lock();
-                Ok(())
-            }
-            Some(belt) if level == LockLevel::Reserved => {
+        let Some(belt) = &self.belt else { return ask() };
+        match level {
+            LockLevel::Shared => belt.share(ask),
+            LockLevel::Reserved => {
                 ask()?;
                 belt.may_write().inspect_err(|_| _ = self.unlock(LockLevel::Shared))
             }
+            LockLevel::Exclusive => belt.lock_exclusively(ask, || {
+                let _ = check(call!(self, xUnlock, LockLevel::Shared as c_int));
+            }),
             _ => ask(),
         }
     }
 
     #[inline]
     fn unlock(&self, level: LockLevel) -> Result<(), Code> {
-        let Some(belt) = &self.belt else { return check(call!(self, xUnlock, level as c_int)) };
-        if level == LockLevel::None {
-            belt.lets_shared_lock_go();
+        let unlock = || check(call!(self, xUnlock, level as c_int));
+        match &self.belt {
+            Some(belt) if level == LockLevel::None => belt.end_sharing(unlock),
+            Some(belt) => {
+                let answer = unlock();
+                belt.has_shared_lock();
+                answer
+            }
+            None => unlock(),
         }
-        let answer = check(call!(self, xUnlock, level as c_int));
-        if level == LockLevel::Shared {
-            belt.has_shared_lock();
-        }
-        answer
     }
 
     #[inline]
@@ -326,9 +351,22 @@ impl Below for BelowFile {
         self.descriptor
     }
 
+    fn is_first_to_save(&self) -> bool {
+        let lock = |file| record_lock_at(file, libc::F_OFD_SETLK, libc::F_WRLCK, SAVES);
+        self.borrowed().is_some_and(|file| lock(file).is_ok())
+    }
+
+    fn owner(&self) -> Option<(u32, u32, u32)> {
+        let stat = fstat(self.borrowed()?).ok()?;
+        Some((stat.st_mode & 0o777, stat.st_uid, stat.st_gid))
+    }
+
     fn lost_name(&self) -> Option<String> {
         let lost = |path: &Path| path.to_string_lossy().into_owned();
-        let name = self.name.as_deref().filter(|path| is_lost(path, self.id));
+        let is_lost = |path: &&Path| {
+            self.borrowed().zip(self.id).is_some_and(|(open, id)| is_lost(path, open, id))
+        };
+        let name = self.name.as_deref().filter(is_lost);
         name.map(lost).or_else(|| self.belt.as_ref()?.lost_index().map(lost))
     }
 

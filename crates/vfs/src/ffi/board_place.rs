@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use oneflush_blocklog::belonging::create_beside;
 use oneflush_blocklog::record_lock::record_lock_at;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -90,6 +91,17 @@ pub fn record_locks_exclude(file: &File, other: &File) -> Result<(), Unfit> {
         Ok(_) => Err(Unfit::RecordLockOfTwo),
         Err(errno) => Err(Unfit::RecordLock(errno)),
     }
+}
+
+/// Whether record locks keep anybody out in the folder of a database. Where no file can be made,
+/// nobody writes.
+pub fn locks_keep_out(database: &Path) -> bool {
+    let path = format!("{}-oneflush-tried-{}", database.display(), std::process::id());
+    let Ok(file) = create_beside(Path::new(&path), database) else { return true };
+    let keep_out = open_to_lock(Path::new(&path))
+        .map_or(true, |other| record_locks_exclude(&file, &other).is_ok());
+    let _ = std::fs::remove_file(path);
+    keep_out
 }
 
 /// The byte of a log whose record lock says who has joined.

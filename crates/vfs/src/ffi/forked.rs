@@ -122,6 +122,7 @@ const IN_TRANSACTION: &str = "it was in a transaction at the fork";
 const CHECKPOINT: &str = "a checkpoint could not be ended before the fork";
 const GONE: &str = "the database was closed by others, moved or replaced since the fork";
 const ENDING: &str = "this process is ending";
+const NOT_AGAIN: &str = "its file may not be opened once more by this process";
 const NO_DESCRIPTOR: &str = "its files cannot be found among those of this process";
 
 static OPEN: LazyLock<StaticMutex<Vec<Opened>>> = LazyLock::new(StaticMutex::default);
@@ -247,7 +248,11 @@ impl Left {
         let go_on: Vec<_> = self
             .still_open(&open)
             .filter(goes_on)
-            .inspect(|(_, main)| main.file.below().map_again())
+            .inspect(|(connection, main)| {
+                if in_wal_mode(connection).is_some_and(|one| one.has_wal()) {
+                    main.file.below().map_again();
+                }
+            })
             .map(|(one, _)| one)
             .collect();
         for connection in go_on {
@@ -261,13 +266,10 @@ impl Left {
     }
 }
 
-fn set_methods(
-    file: *mut OpenFile,
-    of: fn(&sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods,
-) {
+fn set_methods(file: *mut OpenFile, of: fn(&BelowFile) -> &'static sqlite::sqlite3_io_methods) {
     // SAFETY: the file is open. Both tables are for the same type of file, so a call that another
     // thread has begun may have either.
-    unsafe { (*file).methods = of(state(file).file.below().methods()) };
+    unsafe { (*file).methods = of(state(file).file.below()) };
 }
 
 pub fn closing(file: *mut OpenFile) {
@@ -322,23 +324,23 @@ pub fn in_parent() {
 pub fn in_child() {
     apart::in_child();
     let Some(Prepared { databases, all, mut open, belts, own_files }) = take_prepared() else {
+        seatbelt::in_child(None);
         return;
     };
     replace_by_nothing(&own_files);
-    let without_file = seatbelt::in_child(belts);
+    let without_file = seatbelt::in_child(Some(belts));
     for opened in open.iter_mut() {
         // What the parent itself has inherited keeps its state.
         if opened.inherited.is_none() {
             // SAFETY: the file is open, and no other thread is there.
             let descriptor = unsafe { state(opened.file) }.file.below().descriptor();
             opened.inherited = Some(match descriptor {
-                Some(lost) if without_file.contains(&lost) => Inherited::Lost(NO_DESCRIPTOR),
+                Some(lost) if without_file.contains(&lost) => Inherited::Lost(NOT_AGAIN),
                 _ => Inherited::Unsettled,
             });
             // SAFETY: the file is open, and no other thread is there.
             unsafe {
-                (*opened.file).methods =
-                    inherited::methods_for(state(opened.file).file.below().methods())
+                (*opened.file).methods = inherited::methods_for(state(opened.file).file.below())
             };
         }
     }
@@ -638,7 +640,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
         // SAFETY: the file is open, and used by this thread.
         unsafe {
             let api = state(file).api;
-            let methods = io::methods_for(state(file).file.below().methods());
+            let methods = io::methods_for(state(file).file.below());
             (*file).state = MaybeUninit::new(State {
                 api,
                 file: new,

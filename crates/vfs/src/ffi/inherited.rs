@@ -12,7 +12,8 @@ use super::below::BelowFile;
 use super::callback;
 use super::forked::{self, Refused};
 use super::io::{OpenFile, State};
-use crate::error::Error;
+use crate::error::{Code, Error};
+use crate::port::{Below, LockLevel, ShmLock, WalIndex};
 
 type SqliteFile = *mut sqlite::sqlite3_file;
 
@@ -92,9 +93,7 @@ used!(use_file_control, xFileControl, op: c_int, argument: *mut c_void);
 used!(x_shm_map, xShmMap, region: c_int, size: c_int, extend: c_int, result: *mut *mut c_void);
 used!(use_shm_lock, xShmLock, offset: c_int, n: c_int, flags: c_int);
 used!(x_fetch, xFetch, offset: sqlite::sqlite3_int64, amount: c_int, result: *mut *mut c_void);
-given_back!(x_unlock, xUnlock, wanted: c_int);
 given_back!(pass_file_control, xFileControl, op: c_int, argument: *mut c_void);
-given_back!(release_shm_lock, xShmLock, offset: c_int, n: c_int, flags: c_int);
 given_back!(unmap_index, xShmUnmap, delete: c_int);
 given_back!(x_unfetch, xUnfetch, offset: sqlite::sqlite3_int64, page: *mut c_void);
 given_back!(x_sector_size, xSectorSize);
@@ -114,7 +113,12 @@ unsafe extern "C" fn x_shm_lock(file: SqliteFile, offset: c_int, n: c_int, flags
     // SAFETY: as SQLite called.
     unsafe {
         if flags & sqlite::SQLITE_SHM_UNLOCK != 0 {
-            release_shm_lock(file, offset, n, flags)
+            code_of(below(file).shm_lock(ShmLock {
+                first: offset as u8,
+                count: n as u8,
+                acquire: false,
+                exclusive: flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0,
+            }))
         } else {
             use_shm_lock(file, offset, n, flags)
         }
@@ -123,7 +127,20 @@ unsafe extern "C" fn x_shm_lock(file: SqliteFile, offset: c_int, n: c_int, flags
 
 unsafe extern "C" fn x_shm_unmap(file: SqliteFile, _delete: c_int) -> c_int {
     // SAFETY: as SQLite called. The WAL index is not deleted, because others may use it.
-    unsafe { unmap_index(file, 0) }
+    unsafe { below(file).unmap_index(|| unmap_index(file, 0)) }
+}
+
+unsafe extern "C" fn x_unlock(file: SqliteFile, wanted: c_int) -> c_int {
+    let level = match wanted {
+        sqlite::SQLITE_LOCK_NONE => LockLevel::None,
+        _ => LockLevel::Shared,
+    };
+    // SAFETY: as SQLite called.
+    code_of(unsafe { below(file) }.unlock(level))
+}
+
+fn code_of(answer: Result<(), Code>) -> c_int {
+    answer.map_or_else(|code| code.0, |()| sqlite::SQLITE_OK)
 }
 
 unsafe extern "C" fn x_shm_barrier(file: SqliteFile) {

@@ -91,6 +91,10 @@ fn tell(state: &State) {
     }
 }
 
+fn code_of(code: c_int) -> Result<(), Code> {
+    if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Code(code)) }
+}
+
 fn check(code: c_int) -> Result<(), Error> {
     if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Error::Below(Code(code))) }
 }
@@ -378,7 +382,10 @@ unsafe extern "C" fn x_shm_map(
 ) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
     let below = unsafe { state(file) }.file.below();
-    below.map_index(|| pass_on!("xShmMap", file, xShmMap, region, size, extend, result))
+    let map = || pass_on!("xShmMap", file, xShmMap, region, size, extend, result);
+    // SAFETY: as above.
+    let api = unsafe { state(file) }.api;
+    callback_code(api, "xShmMap", || code_of(below.map_index(map)))
 }
 
 /// The number of slots of the WAL index, and the first slot that readers share.
@@ -466,7 +473,10 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, delete: c_int)
     }
     // SAFETY: as above.
     let below = unsafe { state(file) }.file.below();
-    let code = below.unmap_index(|| pass_on!("xShmUnmap", file, xShmUnmap, delete));
+    let unmap = || pass_on!("xShmUnmap", file, xShmUnmap, delete);
+    // SAFETY: as above.
+    let api = unsafe { state(file) }.api;
+    let code = callback_code(api, "xShmUnmap", || code_of(below.unmap_index(unmap)));
     // SAFETY: SQLite passes a file that we opened.
     if let Some(connection) = unsafe { state(file) }.file.main_of().filter(|_| delete != 0) {
         at_exit::index_unmapped(connection.database().path());

@@ -66,10 +66,8 @@ macro_rules! method_tables {
         static METHODS_3_SHM: sqlite::sqlite3_io_methods = methods(3, true);
 
         /// The table that offers exactly what the file below offers (invariant 2).
-        pub fn methods_for(
-            below: &sqlite::sqlite3_io_methods,
-        ) -> &'static sqlite::sqlite3_io_methods {
-            match (below.iVersion, below.iVersion >= 2 && below.xShmMap.is_some()) {
+        pub fn methods_for(below: &BelowFile) -> &'static sqlite::sqlite3_io_methods {
+            match below.offers() {
                 (..=1, _) => &METHODS_1,
                 (2, false) => &METHODS_2,
                 (2, true) => &METHODS_2_SHM,

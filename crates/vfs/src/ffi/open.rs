@@ -20,6 +20,7 @@ use libsqlite3_sys as sqlite;
 
 use super::api;
 use super::below::BelowFile;
+use super::board_place::locks_keep_out;
 use super::checkpoint;
 use super::descriptor;
 use super::forked::{self, Refused};
@@ -90,7 +91,7 @@ pub unsafe fn open(
     if let (Some(calls), Some(began)) = (&calls, began) {
         calls.tell(Call::Open, began, Ok(()));
     }
-    let methods = io::methods_for(below.methods());
+    let methods = io::methods_for(&below);
     let file = File::new(role, owner, calls, below);
     file.note_use();
     if let Err(error) = file.opened() {
@@ -145,6 +146,7 @@ impl Request<'_> {
             0 => Purpose::ReadWrite,
             _ => Purpose::ReadOnly,
         };
+        below = below.refusing_wal(options.refuses_wal);
         let Some(path) = path else {
             return Ok(Opened { below, owner: Owner::Nobody, other_name: None });
         };
@@ -157,8 +159,11 @@ impl Request<'_> {
             purpose,
         });
         if connection.options().has_seatbelt() {
-            below = below.with_belt(self.index_path(), connection.database().canary());
-            below = below.with_name(Path::new(path));
+            let canary = connection.database().canary();
+            below = below.with_wal_reset().with_name(Path::new(path));
+            if self.shim.has_posix_locks {
+                below = below.with_belt(self.index_path(), canary);
+            }
         }
         Ok(Opened { below, owner: Owner::Connection(connection), other_name: None })
     }
@@ -185,10 +190,15 @@ impl Request<'_> {
         fits_those_who_have_it_open(path, options)?;
         let is_file = self.flags & sqlite::SQLITE_OPEN_MEMORY == 0;
         if self.shim.is_over_unix && !is_checkpointer && is_file {
-            ground::before_open(path, options, |message| api.log(sqlite::SQLITE_WARNING, message))
-                .map_err(|source| {
-                    Error::Option(Box::new(RefusedOption { path: path.to_owned(), source }))
-                })?;
+            let say = |message: &str| api.log(sqlite::SQLITE_WARNING, message);
+            ground::before_open(path, options, say).map_err(|source| {
+                Error::Option(Box::new(RefusedOption { path: path.to_owned(), source }))
+            })?;
+            if options.tries_locks && !locks_keep_out(Path::new(path)) {
+                options.refuses_wal = true;
+                let why = "locks keep nobody out; use a local disk";
+                say(&format!("oneflush: {path}: {}", ground::no_wal("this file system", why)));
+            }
         }
         Ok(())
     }

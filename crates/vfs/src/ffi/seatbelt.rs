@@ -10,6 +10,7 @@
 //! | slots | the WAL index | 120 to 127 | one for the process | in place of SQLite's |
 //! | *mapped* | the WAL index | 128 | the same | beside SQLite's |
 //! | *in use* | the database | the last of SQLite's shared lock | SQLite's own | beside SQLite's |
+//! | *pending* | the database | SQLite's pending byte | SQLite's own | with the exclusive lock |
 //!
 //! SQLite's exclusive lock covers the byte of *in use*. So no other process can close the database
 //! for the last time while a connection here has its WAL, even if SQLite's own lock is gone.
@@ -23,7 +24,8 @@
 //! 3. No descriptor of an index is closed here while this process has a POSIX lock on that index.
 //! 4. SQLite's exclusive lock is asked for without *in use* of that connection, and without
 //!    *mapped* if no other connection here has the index: SQLite would meet both. A refusal brings
-//!    both back, or the connection is lost: every further use is an error.
+//!    both back, or the connection is lost: every further use is an error. Who has the lock has
+//!    *mapped*, all slots and *pending* besides, until SQLite gives it up.
 //! 5. A child of a fork uses no lock of its parent's open files, and lets none of them go. Each
 //!    such descriptor leads to another open file before anything else runs there.
 
@@ -40,19 +42,23 @@ use std::sync::{Arc, LazyLock};
 
 use oneflush_blocklog::record_lock::{holder, record_lock_in};
 use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
-use rustix::io::Errno;
 
 use crate::canary::{Canary, Found};
 use crate::error::Code;
 use crate::own_file::OwnFile;
 use crate::port::ShmLock;
 use crate::sync::{Mutex, StaticMutex, StaticMutexGuard, lock};
-use index::{Id, Index, MAPPED, Mapped, SLOTS, Slots, has_another_descriptor, has_posix_lock};
+use index::{
+    Id, Index, MAPPED, Mapped, SLOTS, Slots, has_another_descriptor, has_posix_lock, holds,
+};
 
 pub use index::Table;
 
 /// The last of the bytes that SQLite locks for its shared lock.
 const IN_USE: Range<i64> = 0x4000_01FF..0x4000_0200;
+
+/// Everybody passes this byte who begins to use the database (os_unix.c, `PENDING_BYTE`).
+const PENDING: Range<i64> = 0x4000_0000..0x4000_0001;
 
 /// The shared lock but for that byte. Connections of this process do not meet each other there.
 pub const SHARED_BUT_IN_USE: Range<i64> = 0x4000_0002..IN_USE.start;
@@ -82,6 +88,10 @@ struct Seat {
     slots: Slots,
     /// The database's descriptor has *in use*.
     in_use: bool,
+    /// The connection has SQLite's exclusive lock, with all slots and *pending*.
+    is_alone: bool,
+    /// The database's descriptor is in the table.
+    is_noted: bool,
     /// What the connection asks the canary with, while it has SQLite's shared lock.
     canary: Option<u64>,
 }
@@ -101,13 +111,14 @@ enum At {
 impl Belt {
     /// `database`: device and inode.
     pub fn new(descriptor: RawFd, database: Id, index_path: PathBuf, canary: Arc<Canary>) -> Belt {
+        TABLE.lock().databases.push((descriptor, database));
         Belt {
             generation: GENERATION.load(SeqCst),
             descriptor,
             database,
             index_path,
             canary,
-            seat: Mutex::default(),
+            seat: Mutex::new(Seat { is_noted: true, ..Seat::default() }),
             message: Mutex::default(),
             has_message: AtomicBool::new(false),
         }
@@ -194,16 +205,38 @@ impl Belt {
         if !is_marked || !read(self.file(), IN_USE) {
             return self.lose(table, seat);
         }
-        if !seat.in_use {
-            table.databases.push(self.descriptor);
-        }
         seat.in_use = true;
     }
 
-    fn let_in_use_go(&self, table: &mut Table, seat: &mut Seat) {
+    fn let_in_use_go(&self, seat: &mut Seat) {
         if std::mem::take(&mut seat.in_use) {
             let _ = record_lock_in(self.file(), libc::F_OFD_SETLK, libc::F_UNLCK, IN_USE);
-            table.databases.retain(|&database| database != self.descriptor);
+        }
+    }
+
+    /// Takes all slots and *pending*. "Busy": somebody has some, whose lock on the database is gone.
+    fn be_alone(&self, seat: &mut Seat) -> Result<(), Code> {
+        let At::Index(index) = &seat.at else { return Ok(()) };
+        let take = |file: BorrowedFd<'_>, kind, bytes| {
+            record_lock_in(file, libc::F_OFD_SETLK, kind, bytes).map(drop).map_err(|_| Code::BUSY)
+        };
+        take(index.file.as_fd(), libc::F_RDLCK, MAPPED)?;
+        // Some versions of SQLite have it themselves with the exclusive lock (3.40).
+        let has_pending = || holds(self.file(), PENDING) == Some(true);
+        take(self.file(), libc::F_WRLCK, PENDING).or_else(|busy| match has_pending() {
+            true => Ok(()),
+            false => Err(busy),
+        })?;
+        seat.is_alone = true;
+        index.be_alone(&seat.slots)
+    }
+
+    fn end_alone(&self, seat: &mut Seat) {
+        if std::mem::take(&mut seat.is_alone) {
+            let _ = record_lock_in(self.file(), libc::F_OFD_SETLK, libc::F_UNLCK, PENDING);
+            if let At::Index(index) = &seat.at {
+                index.end_alone();
+            }
         }
     }
 
@@ -221,7 +254,7 @@ impl Belt {
 
     /// Gives back what the connection has.
     fn leave(&self, table: &mut Table, seat: &mut Seat, next: At) {
-        self.let_in_use_go(table, seat);
+        self.let_in_use_go(seat);
         if let At::Index(index) = std::mem::replace(&mut seat.at, next) {
             let _ = index.release(&mut seat.slots, u8::MAX);
             table.leave(index);
@@ -271,7 +304,7 @@ impl Belt {
     /// The name of the index, if it leads elsewhere.
     pub fn lost_index(&self) -> Option<&Path> {
         let At::Index(index) = &lock(&self.seat).at else { return None };
-        is_lost(&self.index_path, Some(index.id)).then_some(&self.index_path)
+        is_lost(&self.index_path, index.file.as_fd(), index.id).then_some(&self.index_path)
     }
 
     /// What is to be told, once.
@@ -311,29 +344,64 @@ impl Belt {
         Some(self.is_ours() && holder(&index.file, readers).ok()?.is_some())
     }
 
-    /// Asks for SQLite's exclusive lock on the database (invariant 4).
-    pub fn lock_exclusively(&self, ask: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
+    /// Asks for SQLite's exclusive lock on the database (invariant 4). `give_up`: SQLite's way back
+    /// to its shared lock.
+    pub fn lock_exclusively(
+        &self,
+        ask: impl Fn() -> Result<(), Code>,
+        give_up: impl FnOnce(),
+    ) -> Result<(), Code> {
         if !self.is_ours() || !matches!(lock(&self.seat).at, At::Index(_)) {
             return ask();
         }
-        {
-            let mut table = TABLE.lock();
+        self.let_go_for_exclusive();
+        let mut answer = ask();
+        // The other connections of this process may have left meanwhile.
+        if answer == Err(Code::BUSY) && self.let_go_for_exclusive() {
+            answer = ask();
+        }
+        if answer.is_ok() {
             let mut seat = lock(&self.seat);
-            self.let_in_use_go(&mut table, &mut seat);
-            if let At::Index(index) = &seat.at
-                && let Some(mapped) = table.of(index).filter(|mapped| mapped.users == 1)
-            {
-                mapped.is_marked = false;
-                let _ = record_lock_in(&index.file, libc::F_OFD_SETLK, libc::F_UNLCK, MAPPED);
+            answer = self.be_alone(&mut seat);
+            if answer.is_ok() {
+                // The slots kept all others from what this connection has read.
+                seat.canary = Some(self.canary.begins_anew(self.file()));
+                return Ok(());
             }
+            self.end_alone(&mut seat);
+            drop(seat);
+            give_up();
         }
-        let answer = ask();
-        match answer {
-            // The slots kept all others from what this connection has read.
-            Ok(()) => lock(&self.seat).canary = Some(self.canary.begins_anew(self.file())),
-            Err(_) => self.has_shared_lock(),
-        }
+        self.has_shared_lock();
         answer
+    }
+
+    /// True: *mapped* was there, and has been let go.
+    fn let_go_for_exclusive(&self) -> bool {
+        let mut table = TABLE.lock();
+        let mut seat = lock(&self.seat);
+        self.let_in_use_go(&mut seat);
+        let At::Index(index) = &seat.at else { return false };
+        let Some(mapped) = table.of(index).filter(|mapped| mapped.users == 1) else { return false };
+        std::mem::take(&mut mapped.is_marked)
+            && record_lock_in(&index.file, libc::F_OFD_SETLK, libc::F_UNLCK, MAPPED).is_ok()
+    }
+
+    /// SQLite takes its shared lock by `ask`.
+    pub fn share(&self, ask: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
+        if !self.is_ours() {
+            return ask();
+        }
+        self.canary.passing(|| ask().inspect(|()| self.begins()))?;
+        self.has_shared_lock();
+        Ok(())
+    }
+
+    fn begins(&self) {
+        let mut seat = lock(&self.seat);
+        if seat.canary.is_none() {
+            seat.canary = Some(self.canary.begins(self.file()));
+        }
     }
 
     /// SQLite has its shared lock, and no more.
@@ -343,9 +411,7 @@ impl Belt {
         }
         let is_without_lock = {
             let mut seat = lock(&self.seat);
-            if seat.canary.is_none() {
-                seat.canary = Some(self.canary.begins(self.file()));
-            }
+            self.end_alone(&mut seat);
             matches!(seat.at, At::Index(_)) && !seat.in_use
         };
         if is_without_lock {
@@ -358,22 +424,22 @@ impl Belt {
         }
     }
 
-    /// SQLite gives up its shared lock.
-    pub fn lets_shared_lock_go(&self) {
+    /// SQLite gives up its shared lock, or what it has above that, by `unlock`.
+    pub fn end_sharing<C>(&self, unlock: impl FnOnce() -> C) -> C {
         if !self.is_ours() {
-            return;
+            return unlock();
         }
-        let in_use = {
-            let mut seat = lock(&self.seat);
-            if seat.canary.take().is_some() {
+        let mut seat = lock(&self.seat);
+        self.end_alone(&mut seat);
+        self.let_in_use_go(&mut seat);
+        let had_canary = seat.canary.take().is_some();
+        drop(seat);
+        self.canary.passing(|| {
+            if had_canary {
                 self.canary.ends();
             }
-            seat.in_use
-        };
-        if in_use {
-            let mut table = TABLE.lock();
-            self.let_in_use_go(&mut table, &mut lock(&self.seat));
-        }
+            unlock()
+        })
     }
 
     /// SQLite unmaps the index for this connection, by `unmap`, or closes the connection.
@@ -388,20 +454,45 @@ impl Belt {
         code
     }
 
-    /// SQLite closes the connection's file.
-    pub fn closing(&self) {
+    /// All locks go.
+    pub fn comes_off(&self) {
         self.unmap(|| ());
-        self.lets_shared_lock_go();
+        self.end_sharing(|| ());
+    }
+
+    /// SQLite closes the descriptor next.
+    pub fn closing(&self) {
+        self.comes_off();
+        if self.is_ours() && std::mem::take(&mut lock(&self.seat).is_noted) {
+            let of = (self.descriptor, self.database);
+            let mut table = TABLE.lock();
+            if let Some(at) = table.databases.iter().position(|&one| one == of) {
+                table.databases.swap_remove(at);
+            }
+        }
     }
 }
 
-/// The name leads to another file, or to none in a folder that is there. `id`: of the open file.
-pub fn is_lost(name: &Path, id: Option<Id>) -> bool {
-    match stat(name) {
-        Ok(found) => id.is_some_and(|id| id != (found.st_dev, found.st_ino)),
-        // The program may have changed its root or its rights since it opened the file.
-        Err(Errno::NOENT) => name.parent().is_some_and(|folder| stat(folder).is_ok()),
-        Err(_) => false,
+impl Drop for Belt {
+    fn drop(&mut self) {
+        // A connection that could not be made anew, after a fork.
+        self.closing();
+    }
+}
+
+/// The name leads to another file, or to none. `open`: the file that it is to lead to.
+pub fn is_lost(name: &Path, open: BorrowedFd<'_>, id: Id) -> bool {
+    let leads = stat(name).map(|found| (found.st_dev, found.st_ino));
+    leads != Ok(id) && is_elsewhere(name, open)
+}
+
+/// Whether the open file has no name any more, or another one. The program may have changed its root
+/// or its mounts: then its path says so, or is still that name.
+#[cold]
+fn is_elsewhere(name: &Path, open: BorrowedFd<'_>) -> bool {
+    match std::fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd())) {
+        Ok(path) => path != name && !path.starts_with("(unreachable)"),
+        Err(_) => fstat(open).is_ok_and(|file| file.st_nlink == 0),
     }
 }
 
@@ -412,12 +503,34 @@ pub fn hold() -> StaticMutexGuard<'static, Table> {
 
 /// In the child of a fork: descriptors of databases that share an open file with the parent lead to
 /// another one afterwards (invariant 5). Answers those for which that failed.
-pub fn in_child(mut table: StaticMutexGuard<'_, Table>) -> Vec<RawFd> {
+pub fn in_child(table: Option<StaticMutexGuard<'_, Table>>) -> Vec<RawFd> {
     GENERATION.fetch_add(1, SeqCst);
+    let Some(mut table) = table else { return Vec::new() };
     // A thread that is not here may use the objects.
     let Table { indexes, parked, databases } = std::mem::take(&mut *table);
     std::mem::forget((indexes, parked));
-    databases.into_iter().filter(|&database| open_again(database).is_err()).collect()
+    if !databases.is_empty() {
+        let is_known = |number: &RawFd| databases.iter().any(|(known, _)| known == number);
+        for spare in spare_descriptors(&databases).into_iter().filter(|one| !is_known(one)) {
+            let _ = open_again(spare);
+        }
+    }
+    databases.into_iter().map(|(one, _)| one).filter(|&one| open_again(one).is_err()).collect()
+}
+
+/// Descriptors that SQLite keeps for its next connection to one of these databases. It opens them
+/// with a flag that few others use.
+fn spare_descriptors(databases: &[(RawFd, Id)]) -> Vec<RawFd> {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return Vec::new() };
+    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse::<RawFd>().ok();
+    let is_spare = |&number: &RawFd| {
+        // SAFETY: nobody else is in this child. A number that is closed by now is an error.
+        let file = unsafe { BorrowedFd::borrow_raw(number) };
+        fstat(file)
+            .is_ok_and(|stat| databases.iter().any(|&(_, id)| id == (stat.st_dev, stat.st_ino)))
+            && fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::NOFOLLOW))
+    };
+    entries.flatten().filter_map(number).filter(is_spare).collect()
 }
 
 /// Lets a descriptor lead to another open file of its file, whether that still has a name or not.

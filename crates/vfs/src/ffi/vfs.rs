@@ -35,6 +35,8 @@ pub struct Shim {
     pub(super) side_files: Arc<dyn LogFiles>,
     /// The VFS below is one of SQLite's own for Unix.
     pub(super) is_over_unix: bool,
+    /// The VFS below is the "unix" VFS itself, and not one of those with other locks.
+    pub(super) has_posix_locks: bool,
     /// The registered VFS. SQLite keeps the pointer, so neither it nor the shim is ever freed.
     vfs: *mut sqlite::sqlite3_vfs,
 }
@@ -69,6 +71,10 @@ impl Shim {
             side_files: Arc::new(Files { api, below }),
             // SAFETY: a registered VFS lives for ever.
             is_over_unix: unsafe { is_unix(below) },
+            // On a system whose offsets have 32 bits such locks want another structure.
+            // SAFETY: as above; a registered VFS has a name.
+            has_posix_locks: size_of::<libc::off_t>() == 8
+                && unsafe { CStr::from_ptr((*below).zName) }.to_bytes() == b"unix",
             vfs: std::ptr::null_mut(),
         }));
         // SAFETY: SQLite changes nothing of a registered VFS but its pNext, and never frees it. The

@@ -275,6 +275,20 @@ fn a_type_not_believed_is_refused_by_eager_and_named_once_by_plain_that_does_as_
             [""; 0],
             "{name}: refused before anything was made"
         );
+        if name == "record locks granted to two" {
+            let db = open_with(&path, "strategy=plain").unwrap();
+            let mode: String =
+                db.query_row("PRAGMA journal_mode=wal", [], |row| row.get(0)).unwrap();
+            assert_eq!(mode, "delete");
+            assert!(take_said(&path).contains("WAL mode is refused"));
+            let lower = place.lower().join("a.db");
+            assert_eq!(files(&lower), [""], "what was tried is gone");
+            open_stock(&lower).query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
+            let refused = commits::try_make(&open_with(&path, "strategy=plain").unwrap());
+            let code = refused.unwrap_err().sqlite_error().map(|error| error.extended_code);
+            assert_eq!(code, Some(ffi::SQLITE_CANTOPEN), "it is in WAL mode already");
+            continue;
+        }
         assert_outcome(&format!("{name}, plain"), &place, &path, "strategy=plain", sqlite);
         let said = take_said(&path);
         assert_eq!(
@@ -459,5 +473,37 @@ fn a_probe_names_what_fails_and_eagers_verdict_is_what_an_open_does() {
         let verdicts = verdicts(place.path(), &found);
         let of_eager = verdicts.iter().find(|verdict| verdict.strategy == "eager").unwrap();
         assert_eq!(of_eager.refuses, !matches!(eager, Works), "{name}: {of_eager:?}");
+    }
+}
+
+#[test]
+fn where_several_hosts_may_mount_it_there_is_no_wal_mode_but_by_unsafe_ground() {
+    if !goes_on(named!(where_several_hosts_may_mount_it_there_is_no_wal_mode_but_by_unsafe_ground))
+    {
+        return;
+    }
+    let mode = |db: &Connection| -> String {
+        db.query_row("PRAGMA journal_mode=wal", [], |row| row.get(0)).unwrap()
+    };
+    for parameters in ["strategy=plain", "strategy=stock&seatbelt=on"] {
+        let Some((_place, path)) = mount("sshfs", Flaws::default()) else { return };
+        let db = open_with(&path, parameters).unwrap();
+        let said = take_said(&path);
+        assert!(said.contains("WAL mode is refused on fuse.sshfs"), "{parameters}: {said}");
+        assert!(said.contains("journal_mode=DELETE"), "{parameters}: {said}");
+        assert_eq!(mode(&db), "delete", "{parameters}");
+        commits::create(&db);
+        commits::make(&db, 3);
+        assert_eq!(commits::check(&db), Ok(3), "{parameters}");
+        drop(db);
+        let allowed = open_with(&path, &format!("{parameters}&unsafe_ground=allow")).unwrap();
+        assert_eq!(mode(&allowed), "wal", "{parameters}");
+        commits::make(&allowed, 1);
+        drop(allowed);
+        let refused = commits::try_make(&open_with(&path, parameters).unwrap()).unwrap_err();
+        let code = refused.sqlite_error().map(|error| error.extended_code);
+        assert_eq!(code, Some(ffi::SQLITE_CANTOPEN), "{parameters}: it is in WAL mode already");
+        let off = open_with(&path, "strategy=plain&seatbelt=off").unwrap();
+        assert_eq!(commits::check(&off), Ok(4), "{parameters}");
     }
 }

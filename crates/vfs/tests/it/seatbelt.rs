@@ -248,7 +248,7 @@ fn an_exclusive_lock_that_is_refused_leaves_the_seatbelt_on() {
 #[test]
 fn a_connection_whose_index_was_removed_while_it_was_without_locks_is_lost_and_says_so() {
     let (_dir, path) = scratch();
-    let db = create(&path, "strategy=plain");
+    let db = create(&path, "strategy=stock&seatbelt=on");
     let other = Other::begin(&path, SQLITE_ALONE);
     fs::remove_file(format!("{}-shm", path.display())).unwrap();
     assert_eq!(answer(&db, "PRAGMA journal_mode=DELETE"), BUSY);
@@ -290,11 +290,17 @@ fn readers_of_other_processes_are_known_and_those_of_this_one_do_not_count() {
 /// A child shares the open files of its parent, and with them their locks (invariant 5).
 #[test]
 fn a_child_of_a_fork_keeps_no_lock_of_its_parent() {
-    for is_killed in [false, true] {
+    for (is_killed, is_used_before) in [(false, true), (true, true), (false, false), (true, false)]
+    {
         let (_dir, path) = scratch();
         drop(create(&path, "strategy=plain"));
         let mut parent = Other::begin(&path, "strategy=plain");
+        if !is_used_before {
+            parent.does("close");
+            parent.does("open");
+        }
         let child = parent.does("fork");
+        assert_eq!(parent.does("SELECT count(*) >= 0 FROM sqlite_schema"), "ok 1");
         let child: libc::pid_t = child.strip_prefix("ok ").unwrap().parse().unwrap();
         let mut third = Other::begin(&path, SQLITE_ALONE);
         assert_eq!(third.does("PRAGMA journal_mode=DELETE"), BUSY, "the parent lives");
@@ -302,9 +308,8 @@ fn a_child_of_a_fork_keeps_no_lock_of_its_parent() {
             true => parent.kill(),
             false => assert_eq!(parent.does("close"), "ok"),
         }
-        wait_until(&format!("the last close; killed: {is_killed}"), || {
-            third.does("PRAGMA journal_mode=DELETE") == "ok delete"
-        });
+        let what = format!("the last close; killed {is_killed}, used before {is_used_before}");
+        wait_until(&what, || third.does("PRAGMA journal_mode=DELETE") == "ok delete");
         // SAFETY: a process of this test.
         assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0, "the child lived");
     }
@@ -455,4 +460,27 @@ fn an_index_that_says_too_much_is_copied_is_mended_before_anybody_writes() {
     index.write_all_at(&1_000_u32.to_ne_bytes(), N_BACKFILL).unwrap();
     assert_eq!(answer(&db, "PRAGMA wal_checkpoint"), "ok 0");
     assert_eq!(commits::check(&db), Ok(3));
+}
+
+/// SQLite asks for no lock of the WAL index while it has the database alone.
+#[test]
+fn in_exclusive_mode_a_copy_of_the_files_lets_nobody_in() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "strategy=plain");
+    let mut other = Other::begin(&path, SQLITE_ALONE);
+    assert_eq!(answer(&db, "PRAGMA locking_mode=exclusive"), "ok exclusive");
+    assert_eq!(answer(&db, WRITES), BUSY, "another process has the WAL");
+    other.does("close");
+    commits::make(&db, 1);
+    copy_all(&path);
+    other.does("open");
+    for sql in [WRITES, "SELECT count(*) FROM sqlite_schema", "PRAGMA journal_mode=DELETE"] {
+        assert!(other.does(sql).starts_with("error 5"), "{sql}");
+    }
+    commits::make(&db, 1);
+    assert_eq!(answer(&db, "PRAGMA locking_mode=normal"), "ok normal");
+    assert_eq!(commits::check(&db), Ok(5));
+    assert_eq!(other.does("SELECT n FROM total"), "ok 5");
+    db.execute_batch(WRITES).unwrap();
+    assert_eq!(other.does(WRITES), BUSY);
 }

@@ -1,8 +1,9 @@
 //! The WAL indexes that connections of this process have mapped, and their slots.
 
 use std::ops::Range;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use oneflush_blocklog::record_lock::{holder, record_lock_in};
 use rustix::fs::{Stat, fstat, stat};
@@ -36,6 +37,9 @@ pub struct Index {
     counts_names: bool,
     /// Of each slot, how many connections share it; -1: one has it alone.
     slots: Mutex<[i32; SLOTS_LEN]>,
+    /// The address of the slots of the connection that has all, whatever the numbers say; 0: none
+    /// has. Changed under `slots`.
+    alone: AtomicUsize,
 }
 
 /// The slots that a connection has, a bit each.
@@ -59,8 +63,8 @@ pub struct Table {
     pub indexes: Vec<Mapped>,
     /// Files that may not be closed yet (invariant 3), and their devices and inodes.
     pub parked: Vec<(OwnFile, Id)>,
-    /// SQLite's descriptors of databases that have *in use*.
-    pub databases: Vec<RawFd>,
+    /// SQLite's descriptors of databases with a belt, which may have locks of their own.
+    pub databases: Vec<(RawFd, Id)>,
 }
 
 impl Index {
@@ -72,6 +76,7 @@ impl Index {
             id: (stat.st_dev, stat.st_ino),
             counts_names: stat.st_nlink > 0,
             slots: Mutex::new([0; SLOTS_LEN]),
+            alone: AtomicUsize::new(0),
         }
     }
 
@@ -83,6 +88,10 @@ impl Index {
     /// Changes the slots that a connection has.
     pub fn change(&self, had: &mut Slots, call: ShmLock) -> Result<(), Code> {
         let mask = (((1_u16 << call.count) - 1) << call.first) as u8;
+        let alone = self.alone.load(Relaxed);
+        if call.acquire && alone != 0 && alone != address(had) {
+            return Err(Code::BUSY);
+        }
         match (call.acquire, call.exclusive) {
             (false, _) => self.release(had, mask),
             (true, true) => self.take_alone(had, call, mask),
@@ -90,7 +99,39 @@ impl Index {
         }
     }
 
+    /// Takes all slots for a connection, if no other one of this process has any.
+    pub fn be_alone(&self, had: &Slots) -> Result<(), Code> {
+        let slots = lock(&self.slots);
+        let own = had.shared | had.exclusive;
+        let is_own = |(slot, &users): (usize, &i32)| users.abs() == i32::from(own >> slot & 1);
+        if !slots.iter().enumerate().all(is_own) {
+            return Err(Code::BUSY);
+        }
+        self.set(libc::F_WRLCK, 0..SLOTS_LEN)?;
+        self.alone.store(address(had), Relaxed);
+        Ok(())
+    }
+
+    /// Goes back to what the connections have.
+    pub fn end_alone(&self) {
+        let slots = lock(&self.slots);
+        if self.alone.swap(0, Relaxed) != 0 {
+            for (slot, &users) in slots.iter().enumerate() {
+                let kind = match users {
+                    ..0 => libc::F_WRLCK,
+                    0 => libc::F_UNLCK,
+                    1.. => libc::F_RDLCK,
+                };
+                // What is left is less than what there is.
+                let _ = self.set(kind, slot..slot + 1);
+            }
+        }
+    }
+
     fn set(&self, kind: libc::c_int, slots: Range<usize>) -> Result<(), Code> {
+        if self.alone.load(Relaxed) != 0 {
+            return Ok(());
+        }
         let bytes = SLOTS.start + slots.start as i64..SLOTS.start + slots.end as i64;
         match record_lock_in(&self.file, libc::F_OFD_SETLK, kind, bytes) {
             Ok(_) => Ok(()),
@@ -189,10 +230,19 @@ impl Table {
     }
 }
 
+fn address(slots: &Slots) -> usize {
+    std::ptr::from_ref(slots).addr()
+}
+
 /// This process has a POSIX lock on the index. `None`: the lock of another is in the way of the
 /// answer.
 pub fn has_posix_lock(file: &OwnFile) -> Option<bool> {
-    match holder(file, SLOTS.start..MAPPED.end) {
+    holds(file.as_fd(), SLOTS.start..MAPPED.end)
+}
+
+/// The same of any bytes of a file.
+pub fn holds(file: BorrowedFd<'_>, bytes: Range<i64>) -> Option<bool> {
+    match holder(file, bytes) {
         Ok(None) => Some(false),
         Ok(Some(process)) if u32::try_from(process) == Ok(std::process::id()) => Some(true),
         Ok(Some(_)) | Err(_) => None,
