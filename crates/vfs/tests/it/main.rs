@@ -45,3 +45,4 @@ mod slow_closes;
 mod stats;
 mod waldio;
 mod waldio_damage;
+mod who;
