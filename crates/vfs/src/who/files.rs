@@ -63,10 +63,12 @@ impl DatabaseFile {
     }
 }
 
+type Name = fn(&str) -> String;
+
 /// The database, and those of the files beside it that are there.
 pub fn files_of(database: &Path) -> io::Result<Vec<DatabaseFile>> {
     let mut files = vec![file(Kind::Database, database)?];
-    let names: [(Kind, fn(&str) -> String); 9] = [
+    let names: [(Kind, Name); 9] = [
         (Kind::Journal, journal_path),
         (Kind::Wal, wal_path),
         (Kind::Index, index_path),

@@ -131,14 +131,11 @@ impl Look {
         for line in lines.iter().filter(|line| line.class == Class::Posix || line.waits) {
             let file = self.files.iter().find(|file| file.listed_as() == line.file);
             let (Some(kind), Some(pid)) = (file.map(|file| file.kind), line.pid) else { continue };
-            if !self.holders.contains_key(&pid) {
-                match processes::descriptors(pid, by_stat) {
-                    // It came after the processes were looked at.
-                    Some(open) => self.add_open(pid, open),
-                    None => {
-                        self.holders.insert(pid, Holder::default());
-                    }
-                }
+            // It may not be looked at, or it came after the others were looked at.
+            if !self.holders.contains_key(&pid)
+                && let Some(open) = processes::descriptors(pid, by_stat)
+            {
+                self.add_open(pid, open);
             }
             let holder = self.holders.entry(pid).or_default();
             holder.locks.entry(kind).or_default().push(*line);
