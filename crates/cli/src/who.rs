@@ -86,8 +86,8 @@ fn text(options: &Options, rows: &[Row], now: Option<SystemTime>) -> String {
 }
 
 const LINE_CHARS_MAX: usize = 80;
-/// The columns before the last one, as they are below the head.
-const BEFORE_HOLDS: usize = 34;
+/// The columns before the last one.
+const BEFORE_HOLDS: usize = 35;
 
 /// With `now` it says how long each process, and each lock, has been seen.
 fn table(database: &Path, rows: &[Row], now: Option<SystemTime>) -> String {
@@ -102,10 +102,10 @@ fn table(database: &Path, rows: &[Row], now: Option<SystemTime>) -> String {
         let pid = row.pid.map(|pid| pid.to_string()).unwrap_or_default();
         let program = row.program.as_deref().unwrap_or("?");
         let connections = row.connections.map_or_else(|| "?".to_owned(), |count| count.to_string());
-        let lines = folded(&said(row, now), LINE_CHARS_MAX - BEFORE_HOLDS - 1);
+        let lines = folded(&said(row, now), LINE_CHARS_MAX - BEFORE_HOLDS);
         text += &format!("  {pid:>8}  {program:15}  {connections:>4}  {}\n", lines[0]);
         for line in &lines[1..] {
-            text += &format!("  {:BEFORE_HOLDS$}{line}\n", "");
+            text += &format!("{:BEFORE_HOLDS$}{line}\n", "");
         }
     }
     for note in rows.iter().filter(|row| row.pid.is_none()).filter_map(|row| row.note.as_ref()) {
@@ -168,7 +168,7 @@ mod tests {
         let unseen = Row {
             pid: None,
             holds: Vec::new(),
-            note: Some("9 processes of other users cannot be seen: run as root".to_owned()),
+            note: Some("9 processes cannot be seen: run as root".to_owned()),
             ..row()
         };
         let now = Some(UNIX_EPOCH + Duration::from_secs(8));
@@ -178,7 +178,7 @@ mod tests {
         for part in [
             "4194304 fifteen-letters 2 STOPPED; open in WAL mode; reads, 4000000 frames",
             "(read mark 2), for 3 s; seen for 7 s",
-            "9 processes of other users cannot be seen: run as root",
+            "9 processes cannot be seen: run as root",
         ] {
             assert!(words.contains(part), "{part}: {text}");
         }

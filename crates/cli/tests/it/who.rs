@@ -72,7 +72,10 @@ fn who(sandbox: &Sandbox, path: &Path) -> (Vec<Value>, String) {
     for line in text.lines().skip(1) {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    (serde_json::from_str(&run(&["--json"])).unwrap(), text)
+    let mut rows: Vec<Value> = serde_json::from_str(&run(&["--json"])).unwrap();
+    // In a container even root may not look into all.
+    rows.retain(|row| !row["pid"].is_null());
+    (rows, text)
 }
 
 fn row_of<'a>(rows: &'a [Value], running: &Running) -> &'a Value {
@@ -250,7 +253,7 @@ fn a_process_of_another_user_is_named_and_said_to_be_unseen() {
     assert_eq!(row["note"], "cannot be seen: run as root");
     let last = rows.last().unwrap();
     assert!(last["pid"].is_null(), "{last}");
-    assert!(last["note"].as_str().unwrap().contains("other user"), "{last}");
+    assert!(last["note"].as_str().unwrap().ends_with("cannot be seen: run as root"), "{last}");
     assert!(run(&[]).contains("cannot be seen: run as root\n"));
 }
 

@@ -108,7 +108,7 @@ impl Locked<'_> {
             exclusive: lock.exclusive,
             waits: lock.waits,
             frames_behind,
-            says: if lock.waits { format!("waits: {says}") } else { says },
+            says: if lock.waits { format!("waits for a lock: {says}") } else { says },
             since_ms: None,
         };
         found.into_iter().map(hold).collect()
@@ -256,7 +256,7 @@ mod tests {
         let found = held(Kind::Index, true, list);
         let locks: Vec<&str> = found.iter().map(|(lock, _)| lock.as_str()).collect();
         assert_eq!(locks, ["read mark 0", "read mark 1", "read mark 2", "write", "mapped"]);
-        assert_eq!(found[3].1, "waits: writes (the WAL's write lock)");
+        assert_eq!(found[3].1, "waits for a lock: writes (the WAL's write lock)");
     }
 
     #[test]

@@ -183,8 +183,9 @@ impl Holder {
             holds.extend(locked.holds());
             strategy = strategy.or(held::strategy_by(file.kind, locks));
         }
-        let connections =
-            self.open.as_ref().map(|open| open.get(&Kind::Database).copied().unwrap_or_default());
+        // Without the process's own folder in `/proc` nothing is known (`hidepid`).
+        let open = self.open.as_ref().filter(|_| process.is_some());
+        let connections = open.map(|open| open.get(&Kind::Database).copied().unwrap_or_default());
         Some(Row {
             pid: Some(pid),
             program: process.as_ref().map(|process| process.program.clone()),
@@ -193,7 +194,7 @@ impl Holder {
             strategy,
             holds,
             since_ms: None,
-            note: connections.is_none().then(|| "cannot be seen: run as root".to_owned()),
+            note: connections.is_none().then(|| rows::unseen().to_owned()),
             start_ticks: process.map_or(0, |process| process.start_ticks),
         })
     }

@@ -5,9 +5,12 @@
 //! keep the answer back (`AT_STATX_DONT_SYNC`).
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, StatxFlags, open, statx};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, StatxFlags, open, statat, statx};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -40,11 +43,14 @@ pub fn scan(files: &[FileId]) -> std::io::Result<Scan> {
             Some(found) => {
                 scan.users.insert(pid, found);
             }
-            None => scan.unseen += usize::from(!is_of_kernel(pid)),
+            None => scan.unseen += usize::from(may_have_files(pid)),
         }
     }
     Ok(scan)
 }
+
+/// So much of a folder is read at once.
+const DIRECTORY_BYTES: usize = 8 << 10;
 
 /// The process's descriptors of these files. None: it may not be looked at.
 pub fn descriptors(pid: u32, files: &[FileId]) -> Option<Vec<Open>> {
@@ -57,7 +63,10 @@ pub fn descriptors(pid: u32, files: &[FileId]) -> Option<Vec<Open>> {
         Err(_) => return Some(Vec::new()),
     };
     let mut found = Vec::new();
-    for entry in Dir::read_from(&folder).ok()? {
+    let (mut seen, mut forbidden) = (0, 0);
+    let mut buffer = [MaybeUninit::uninit(); DIRECTORY_BYTES];
+    let mut entries = RawDir::new(&folder, &mut buffer);
+    while let Some(entry) = entries.next() {
         let entry = match entry {
             Ok(entry) => entry,
             Err(errno) if is_forbidden(errno) => return None,
@@ -67,18 +76,36 @@ pub fn descriptors(pid: u32, files: &[FileId]) -> Option<Vec<Open>> {
         if name.to_bytes().starts_with(b".") {
             continue;
         }
-        let stat = match statx(&folder, name, AtFlags::STATX_DONT_SYNC, StatxFlags::INO) {
-            Ok(stat) => stat,
-            Err(errno) if is_forbidden(errno) => return None,
+        let id = match identity(folder.as_fd(), name) {
+            Ok(id) => id,
+            // One alone is a file that its file system keeps from others, as FUSE does.
+            Err(errno) if is_forbidden(errno) => {
+                forbidden += 1;
+                continue;
+            }
             // It has been closed meanwhile.
             Err(_) => continue,
         };
-        let id = FileId { device: (stat.stx_dev_major, stat.stx_dev_minor), inode: stat.stx_ino };
+        seen += 1;
         if let Some(file) = files.iter().position(|file| *file == id) {
             found.push(Open { descriptor: name.to_string_lossy().into_owned(), file });
         }
     }
-    Some(found)
+    (seen > 0 || forbidden == 0).then_some(found)
+}
+
+fn identity(folder: BorrowedFd<'_>, name: &CStr) -> Result<FileId, Errno> {
+    match statx(folder, name, AtFlags::STATX_DONT_SYNC, StatxFlags::INO) {
+        Ok(stat) => {
+            Ok(FileId { device: (stat.stx_dev_major, stat.stx_dev_minor), inode: stat.stx_ino })
+        }
+        // A sandbox may refuse the newer call.
+        Err(Errno::NOSYS) => statat(folder, name, AtFlags::empty()).map(|stat| FileId {
+            device: (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev)),
+            inode: stat.st_ino,
+        }),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// What `/proc/PID/stat` says, which everybody may read.
@@ -89,6 +116,7 @@ pub struct Process {
     pub stopped: bool,
     /// Tells it from a later process with the same number.
     pub start_ticks: u64,
+    has_ended: bool,
     is_of_kernel: bool,
 }
 
@@ -111,14 +139,20 @@ impl Process {
             program: program.replace(char::is_control, "?"),
             stopped: matches!(*fields.first()?, "T" | "t"),
             start_ticks: number(22)?,
+            // Nobody has waited for it yet.
+            has_ended: matches!(*fields.first()?, "Z" | "X"),
             is_of_kernel: number(9)? & OF_KERNEL != 0,
         })
     }
 }
 
-/// A thread of the kernel opens no files.
-fn is_of_kernel(pid: u32) -> bool {
-    Process::of(pid).is_some_and(|process| process.is_of_kernel)
+/// A thread of the kernel opens none, and a process that has ended has none. The kernel shows
+/// neither to everybody.
+fn may_have_files(pid: u32) -> bool {
+    match Process::of(pid) {
+        Some(process) => !process.is_of_kernel && !process.has_ended,
+        None => is_alive(pid),
+    }
 }
 
 /// Whether there is such a process, seen or not.
@@ -146,6 +180,17 @@ mod tests {
         let of_kernel = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 12 0 0\n";
         assert!(Process::parse(of_kernel).unwrap().is_of_kernel);
         assert_eq!(Process::parse("77 (x"), None);
+    }
+
+    #[test]
+    fn a_child_that_has_ended_and_was_not_waited_for_has_no_files() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        oneflush_testing::wait_until("the child has ended", || {
+            Process::of(child.id()).unwrap().has_ended
+        });
+        assert!(!may_have_files(child.id()) && may_have_files(std::process::id()));
+        child.wait().unwrap();
+        assert!(!may_have_files(child.id()));
     }
 
     #[test]

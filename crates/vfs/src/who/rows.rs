@@ -28,10 +28,7 @@ pub struct Row {
 impl Row {
     /// The row of those that cannot be seen.
     pub fn of_unseen(count: usize) -> Row {
-        let those = match count {
-            1 => "1 process of another user".to_owned(),
-            count => format!("{count} processes of other users"),
-        };
+        let those = if count == 1 { "process" } else { "processes" };
         Row {
             pid: None,
             program: None,
@@ -40,7 +37,7 @@ impl Row {
             strategy: None,
             holds: Vec::new(),
             since_ms: None,
-            note: Some(format!("{those} cannot be seen: run as root")),
+            note: Some(format!("{count} {those} {}", unseen())),
             start_ticks: 0,
         }
     }
@@ -68,6 +65,16 @@ impl Row {
         }
         words.extend(self.note.as_deref());
         words
+    }
+}
+
+/// Why a process cannot be seen, and the way out.
+///
+/// Root in a container may lack the right to look into processes, or has less rights than they.
+pub fn unseen() -> &'static str {
+    match rustix::process::geteuid().is_root() {
+        true => "cannot be seen: root needs CAP_SYS_PTRACE for it",
+        false => "cannot be seen: run as root",
     }
 }
 
