@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::files::FileId;
-use super::lock_lines::{Class, LockLine, lock_line};
+use super::lock_lines::{LockLine, lock_line};
 
 /// What is needed of it here.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct FdInfo {
     pub mount: Option<u64>,
     /// Since Linux 5.14.
     pub inode: Option<u64>,
-    /// The locks that were taken by this open file. Those of the process are in `/proc/locks`.
+    /// The locks that were taken by this open file, for itself or for the process.
     pub locks: Vec<LockLine>,
 }
 
@@ -22,9 +22,7 @@ pub fn fdinfo(text: &str) -> FdInfo {
         match key {
             "mnt_id" => info.mount = value.trim().parse().ok(),
             "ino" => info.inode = value.trim().parse().ok(),
-            "lock" => {
-                info.locks.extend(lock_line(value).filter(|lock| lock.class != Class::Posix));
-            }
+            "lock" => info.locks.extend(lock_line(value)),
             _ => {}
         }
     }
@@ -55,13 +53,15 @@ fn device_of_mount(mounts: &str, mount: u64) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::who::lock_lines::Class;
 
     #[test]
-    fn locks_of_the_open_file_are_found_and_those_of_the_process_left_to_the_other_list() {
+    fn locks_of_the_open_file_and_of_the_process_are_found() {
         let of_database = "pos:\t0\nflags:\t02500002\nmnt_id:\t27\nino:\t10141824\n\
             lock:\t1: POSIX  ADVISORY  READ 13309 fe:00:10141824 1073741826 1073742335\n";
         let info = fdinfo(of_database);
-        assert_eq!((info.mount, info.inode, info.locks), (Some(27), Some(10_141_824), vec![]));
+        assert_eq!((info.mount, info.inode), (Some(27), Some(10_141_824)));
+        assert_eq!((info.locks.len(), info.locks[0].class), (1, Class::Posix));
         let of_log = "pos:\t0\nflags:\t02100002\nmnt_id:\t27\nino:\t10141827\n\
             lock:\t1: FLOCK  ADVISORY  READ 13309 fe:00:10141827 0 EOF\n\
             lock:\t2: OFDLCK ADVISORY  READ -1 fe:00:10141827 0 0\n";

@@ -3,8 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -56,7 +55,7 @@ fn holds<'a>(row: &'a Value, lock: &str) -> Option<&'a Value> {
     })
 }
 
-fn scratch() -> (TempDir, std::path::PathBuf) {
+fn scratch() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     (dir, path)
@@ -69,18 +68,24 @@ fn create(path: &Path, strategy: &str) -> Connection {
     db
 }
 
-/// The lines of `/proc/locks` on files in this folder, without their numbers.
+/// The locks of this process on files in this folder. Unlike `/proc/locks`, the kernel tells those
+/// of one descriptor at once.
 fn locks_in(folder: &Path) -> Vec<String> {
-    let inodes: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| format!(":{} ", entry.unwrap().metadata().unwrap().ino()))
-        .collect();
-    let list = std::fs::read_to_string("/proc/locks").unwrap();
-    let lines = list.lines().filter(|line| inodes.iter().any(|inode| line.contains(inode)));
-    let mut lines: Vec<String> =
-        lines.filter_map(|line| line.split_once(": ").map(|(_, line)| line.to_owned())).collect();
-    lines.sort();
-    lines
+    let descriptors: Vec<PathBuf> =
+        std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut locks = Vec::new();
+    for descriptor in descriptors {
+        if !std::fs::read_link(&descriptor).is_ok_and(|file| file.starts_with(folder)) {
+            continue;
+        }
+        let info = Path::new("/proc/self/fdinfo").join(descriptor.file_name().unwrap());
+        let info = std::fs::read_to_string(info).unwrap();
+        let lines = info.lines().filter_map(|line| line.strip_prefix("lock:"));
+        // Without its number in the list.
+        locks.extend(lines.filter_map(|line| Some(line.split_once(": ")?.1.to_owned())));
+    }
+    locks.sort();
+    locks
 }
 
 /// The names of the files that were opened in the watched folder, since this was last asked.
