@@ -1,4 +1,5 @@
-//! The files of a database that processes open and lock, and by which numbers the kernel knows them.
+//! The files of a database that processes open and lock, and by which numbers the kernel knows
+//! them.
 //!
 //! `stat` does not always tell the numbers that stand in a lock's line. Btrfs has a device for each
 //! subvolume and overlayfs one for each layer, and the kernel's lists of locks have that of the

@@ -15,7 +15,7 @@
 //! | | byte 0, byte 1 | log shown, frames | the same; with `waldio` who reads frames |
 //! | board | `flock` | board | who changes the log now |
 //!
-//! The bytes are those of os_unix.c, of `ffi/below.rs`, `ffi/board_file.rs` and `ffi/board_place.rs`,
+//! The bytes are those of os_unix.c, of `below.rs`, `board_file.rs` and `board_place.rs` in `ffi`,
 //! and of `strategy/plain`.
 
 use serde::Serialize;

@@ -13,11 +13,14 @@
 //!    locks of a process on a file away when it closes any descriptor of that file.
 //! 3. What cannot be seen is said.
 //!
-//! A descriptor tells all locks that were taken by it. `/proc/locks` has the locks of processes that
-//! may not be looked into, and who waits for a lock. The kernel gives that list in pieces of 4 KiB,
-//! and forgets a line if another lock ends between two of them. So what a descriptor tells counts as
-//! well. For the lock of an open file the list has no process, and for a `flock` the one that has
-//! taken it, which a child may share. These are read from descriptors alone.
+//! A descriptor tells all locks that were taken by it, at once. `/proc/locks` has the locks of
+//! processes that may not be looked into, and who waits for a lock. The kernel gives that list in
+//! pieces of 4 KiB, and a line is lost if another lock ends between two of them. So what a
+//! descriptor tells counts as well. For the lock of an open file the list has no process, and for a
+//! `flock` the one that has taken it, which a child may share. These are read from descriptors
+//! alone.
+//!
+//! It takes some 4 µs for each descriptor of the system.
 
 mod fdinfo;
 mod files;
