@@ -31,6 +31,7 @@ mod trace;
 mod trial;
 mod uri;
 mod watch;
+mod who;
 mod worker;
 
 use std::error::Error;
@@ -96,6 +97,8 @@ enum Command {
     Trial(trial::Options),
     /// Unmount what oneflush mount has mounted, and wait until the directory is whole
     Umount(mount::Umount),
+    /// Say who has a database open, with SQLite alone or with Oneflush, and what each one holds
+    Who(who::Options),
     /// Write man pages to a directory, for packages
     #[command(hide = true)]
     Man(manual::Options),
@@ -185,6 +188,7 @@ fn main() -> ExitCode {
         },
         Command::Trial(options) => trial::main(&options),
         Command::Umount(options) => mount::umount(&options),
+        Command::Who(options) => who::main(&options),
         Command::Man(options) => manual::main(&options),
         Command::Worker => worker::main(),
         Command::Guest(options) => bench::guest::inside(&options),

@@ -116,6 +116,34 @@ pub fn print(text: &str) -> Result<(), Failure> {
     output.finish().map_err(Failure::failed)
 }
 
+/// One of several results, each told all at once. False: whoever reads has seen enough.
+pub fn print_next(text: &str) -> Result<bool, Failure> {
+    let mut output = Output::stdout();
+    output.held.extend_from_slice(text.as_bytes());
+    match output.flush() {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::failed(format!("{}: {error}", output.name()))),
+    }
+}
+
+/// In lines of so many characters, between words; a longer word has a line of its own.
+pub fn folded(text: &str, chars_max: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().map(|line| line.chars().count()).unwrap_or_default();
+        match lines.last_mut() {
+            Some(last) if line == 0 => last.push_str(word),
+            Some(last) if line + 1 + word.chars().count() <= chars_max => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 fn file(path: &Path) -> io::Result<To> {
     // A link stays, and what it leads to is replaced.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());

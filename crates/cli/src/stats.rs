@@ -9,6 +9,7 @@ use oneflush_eagerfs::mount::is_dead;
 use oneflush_vfs::{Survey, shown_name, survey};
 
 use crate::engine::Engine;
+use crate::output::folded;
 use crate::{Failure, mount, output};
 
 const EXAMPLES: &str = "Examples:
@@ -211,21 +212,4 @@ fn size(bytes: u64) -> String {
         10_240..10_485_760 => format!("{} KiB", bytes >> 10),
         _ => format!("{} MiB", bytes >> 20),
     }
-}
-
-/// In lines of so many characters, between words; a longer word has a line of its own.
-fn folded(text: &str, chars_max: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().map(|line| line.chars().count()).unwrap_or_default();
-        match lines.last_mut() {
-            Some(last) if line == 0 => last.push_str(word),
-            Some(last) if line + 1 + word.chars().count() <= chars_max => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }

@@ -62,7 +62,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// So late a signal or a failure is noticed at most.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-fn interval(text: &str) -> Result<Duration, String> {
+pub fn interval(text: &str) -> Result<Duration, String> {
     let interval = trace::seconds(text)?;
     if interval < INTERVAL_MIN {
         return Err(format!("{text} is too short; give at least {}", INTERVAL_MIN.as_secs_f64()));

@@ -62,6 +62,7 @@ mod threads;
 mod tried;
 mod variables;
 mod wal_file;
+pub mod who;
 
 pub use config::{Durability, OptionError, Options, StrategyKind};
 pub use connection::{Connection, Database};

@@ -1,6 +1,9 @@
 //! The PRAGMAs that the VFS answers.
 
+use std::path::Path;
+
 use crate::connection::Connection;
+use crate::who::{Asker, to_json, who};
 
 /// What SQLite gets for a PRAGMA: one row with one column, or an error with its message.
 pub type Answer = Result<String, String>;
@@ -26,6 +29,9 @@ pub fn answer(
                 .map_or_else(|| name.to_owned(), |why| format!("{name} (inactive: {why})")))
         }
         ("stats", None) => Ok(connection.stats_json(inactive())),
+        ("who", None) => who(Path::new(connection.database().path()), Asker::User)
+            .map(|rows| to_json(&rows))
+            .map_err(|error| error.to_string()),
         ("checkpoint", None) => connection.checkpoint_now(),
         ("checkpoint", Some(_)) => {
             Err("PRAGMA oneflush_checkpoint takes no value [OF-220]".to_owned())
@@ -36,9 +42,10 @@ pub fn answer(
             connection.database().path()
         )),
         ("stats", Some(_)) => Err("PRAGMA oneflush_stats takes no value [OF-222]".to_owned()),
+        ("who", Some(_)) => Err("PRAGMA oneflush_who takes no value [OF-228]".to_owned()),
         _ => Err(format!(
-            "PRAGMA {name}: not known; there are oneflush_strategy, oneflush_stats and \
-                oneflush_checkpoint [OF-223]"
+            "PRAGMA {name}: not known; there are oneflush_strategy, oneflush_stats, oneflush_who \
+                and oneflush_checkpoint [OF-223]"
         )),
     })
 }

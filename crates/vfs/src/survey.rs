@@ -10,7 +10,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -23,6 +22,7 @@ use crate::names::{board_path, wal_path};
 use crate::path::{beside, serialize_shown, with_suffix};
 use crate::strategy::{BoardLook, guard, look_at_board, read_board};
 use crate::wal_file::frames_to_recover as wal_frames;
+use crate::who::{FileId, lock_lines};
 
 /// The database header of "Database File Format", section 1.3.
 const RESERVED_BYTES_AT: usize = 20;
@@ -159,33 +159,20 @@ fn users(database: &Path, side_files: &[SideFile]) -> Vec<User> {
         .iter()
         .map(|file| with_suffix(database, &file.suffix))
         .chain([database.to_owned()]);
-    let identity = |path: PathBuf| {
-        let file = path.metadata().ok()?;
-        let device = file.dev();
-        Some(format!(
-            "{:02x}:{:02x}:{}",
-            rustix::fs::major(device),
-            rustix::fs::minor(device),
-            file.ino()
-        ))
-    };
-    let ours: BTreeSet<String> = paths.filter_map(identity).collect();
+    let ours: Vec<FileId> =
+        paths.filter_map(|path| path.metadata().ok().map(|file| FileId::of(&file))).collect();
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let pids: BTreeSet<u32> = locks.lines().filter_map(|line| holder(line, &ours)).collect();
+    let pids = holders(&locks, &ours);
     let command = |pid: &u32| {
         fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
     };
     pids.iter().map(|pid| User { pid: *pid, command: command(pid) }).collect()
 }
 
-/// The process that holds the lock in a line such as `1: POSIX  ADVISORY  WRITE 6508 fe:00:9994834
-/// 123 123`.
-///
-/// A lock that is waited for has `->` behind the number. A lock of an open file has no process.
-fn holder(line: &str, files: &BTreeSet<String>) -> Option<u32> {
-    let words: Vec<&str> = line.split_whitespace().filter(|word| *word != "->").collect();
-    let [_, _, _, _, pid, file, ..] = words[..] else { return None };
-    files.contains(file).then(|| pid.parse().ok()).flatten().filter(|pid| *pid > 0)
+/// The processes in these lines on one of the files. A lock of an open file has no process.
+fn holders(locks: &str, files: &[FileId]) -> BTreeSet<u32> {
+    let lines = lock_lines(locks).into_iter().filter(|line| files.contains(&line.file));
+    lines.filter_map(|line| line.pid).collect()
 }
 
 fn live(database: &Path, kind: StrategyKind) -> Option<BoardLook> {
@@ -198,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_lock_has_a_holder_unless_it_belongs_to_an_open_file_or_to_another_file() {
-        let ours: BTreeSet<String> = ["fe:00:99".to_owned()].into();
+        let ours = [FileId { device: (0xfe, 0), inode: 99 }];
         for (line, pid) in [
             ("1: POSIX  ADVISORY  WRITE 6508 fe:00:99 123 123", Some(6508)),
             ("4: FLOCK  ADVISORY  READ 7 fe:00:99 0 EOF", Some(7)),
@@ -207,7 +194,7 @@ mod tests {
             ("1: POSIX  ADVISORY  WRITE 6508 fe:01:99 123 123", None),
             ("", None),
         ] {
-            assert_eq!(holder(line, &ours), pid, "{line}");
+            assert_eq!(holders(line, &ours), BTreeSet::from_iter(pid), "{line}");
         }
     }
 }

@@ -67,4 +67,5 @@ mod trace_rotate;
 mod trace_stacks;
 mod trace_unreadable;
 mod r#try;
+mod who;
 mod workloads;

@@ -46,3 +46,4 @@ mod slow_closes;
 mod stats;
 mod waldio;
 mod waldio_damage;
+mod who;
