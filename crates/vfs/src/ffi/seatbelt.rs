@@ -486,14 +486,16 @@ pub fn is_lost(name: &Path, open: BorrowedFd<'_>, id: Id) -> bool {
     leads != Ok(id) && is_elsewhere(name, open)
 }
 
-/// Whether the open file has no name any more, or another one. The program may have changed its root
-/// or its mounts: then its path says so, or is still that name.
+/// Whether the open file has no name any more, or another one in a folder that is still there. The
+/// program may have changed its root or its mounts: then the file's path says so, or is that name.
 #[cold]
 fn is_elsewhere(name: &Path, open: BorrowedFd<'_>) -> bool {
-    match std::fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd())) {
-        Ok(path) => path != name && !path.starts_with("(unreachable)"),
-        Err(_) => fstat(open).is_ok_and(|file| file.st_nlink == 0),
-    }
+    let is_removed = fstat(open).is_ok_and(|file| file.st_nlink == 0);
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()));
+    let is_moved =
+        path.is_ok_and(|path| path != name && !path.starts_with("(unreachable)"));
+    // A folder may be moved with all its files.
+    is_removed || is_moved && name.parent().is_some_and(|folder| stat(folder).is_ok())
 }
 
 /// Nothing changes while the answer lives. For a fork.

@@ -5,7 +5,9 @@
 //! | database | `0x4000_0000` | PENDING | SQLite: waits for readers to end |
 //! | | `0x4000_0001` | RESERVED | SQLite: prepares a write |
 //! | | the 510 after it | SHARED, or EXCLUSIVE | SQLite: reads, or writes; in WAL mode: open |
+//! | | the last of these, by an open file | in use | Oneflush, with the WAL open |
 //! | | `0x4000_0200` | turn to close | Oneflush |
+//! | | one from `1 << 48` on | canary | Oneflush, while it has SHARED |
 //! | `-shm` | 120, 121, 122 | write, checkpoint, recover | SQLite in WAL mode |
 //! | | 123 to 127 | read marks 0 to 4 | a reader, or who changes the mark |
 //! | | 128 | mapped | whoever has the index mapped |
@@ -18,6 +20,8 @@
 //! The bytes are those of os_unix.c, of `below.rs`, `board_file.rs` and `board_place.rs` in `ffi`,
 //! and of `strategy/plain`.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use super::files::Kind;
@@ -27,7 +31,9 @@ use super::lock_lines::{Class, LockLine};
 const PENDING: u64 = 0x4000_0000;
 const RESERVED: u64 = PENDING + 1;
 const SHARED_FIRST: u64 = PENDING + 2;
+const IN_USE: u64 = PENDING + 511;
 const TURN_TO_CLOSE: u64 = PENDING + 512;
+const CANARIES: Range<u64> = 1 << 48..1 << 56;
 const WRITE: u64 = 120;
 const CHECKPOINT: u64 = 121;
 const RECOVER: u64 = 122;
@@ -81,11 +87,17 @@ impl Locked<'_> {
 
     fn of_lock(&self, lock: &LockLine) -> Vec<Hold> {
         let mut found = match (self.kind, lock.class) {
-            (Kind::Database, Class::Posix) => self.of_database(lock),
+            (Kind::Database, Class::OpenFile) if lock.first == IN_USE && lock.last == IN_USE => {
+                one("in use", "has the WAL open (seatbelt)")
+            }
+            (Kind::Database, Class::Posix | Class::OpenFile) if CANARIES.contains(&lock.first) => {
+                one("canary", "looks whether its locks are cancelled (seatbelt)")
+            }
             (Kind::Database, Class::OpenFile) if lock.has(TURN_TO_CLOSE) => {
                 vec![("turn to close".to_owned(), "closes the database".to_owned(), None)]
             }
-            (Kind::Index, Class::Posix) => self.of_index(lock),
+            (Kind::Database, Class::Posix) => self.of_database(lock),
+            (Kind::Index, Class::Posix | Class::OpenFile) => self.of_index(lock),
             (Kind::Wal, Class::Flock) => one("door", "is next to write (plain)"),
             (Kind::Wal, Class::OpenFile) => one("WAL shown", "has synced the WAL (plain)"),
             (Kind::Board, Class::Flock) => one("board", "changes the log now"),
