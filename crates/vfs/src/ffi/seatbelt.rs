@@ -48,9 +48,7 @@ use crate::error::Code;
 use crate::own_file::OwnFile;
 use crate::port::ShmLock;
 use crate::sync::{Mutex, StaticMutex, StaticMutexGuard, lock};
-use index::{
-    Id, Index, MAPPED, Mapped, SLOTS, Slots, has_another_descriptor, has_posix_lock, holds,
-};
+use index::{Id, Index, MAPPED, Mapped, SLOTS, Slots, has_another_descriptor, has_posix_lock};
 
 pub use index::Table;
 
@@ -88,6 +86,8 @@ struct Seat {
     slots: Slots,
     /// The database's descriptor has *in use*.
     in_use: bool,
+    /// The connection has SQLite's reserved lock.
+    is_reserved: bool,
     /// The connection has SQLite's exclusive lock, with all slots and *pending*.
     is_alone: bool,
     /// The database's descriptor is in the table.
@@ -216,18 +216,15 @@ impl Belt {
 
     /// Takes all slots and *pending*. "Busy": somebody has some, whose lock on the database is gone.
     fn be_alone(&self, seat: &mut Seat) -> Result<(), Code> {
-        let At::Index(index) = &seat.at else { return Ok(()) };
         let take = |file: BorrowedFd<'_>, kind, bytes| {
             record_lock_in(file, libc::F_OFD_SETLK, kind, bytes).map(drop).map_err(|_| Code::BUSY)
         };
-        take(index.file.as_fd(), libc::F_RDLCK, MAPPED)?;
-        // Some versions of SQLite have it themselves with the exclusive lock (3.40).
-        let has_pending = || holds(self.file(), PENDING) == Some(true);
-        take(self.file(), libc::F_WRLCK, PENDING).or_else(|busy| match has_pending() {
-            true => Ok(()),
-            false => Err(busy),
-        })?;
+        // Some versions of SQLite have it themselves with the exclusive lock (3.40). Somebody who
+        // begins to use the database may have it for a moment.
+        let _ = take(self.file(), libc::F_WRLCK, PENDING);
         seat.is_alone = true;
+        let At::Index(index) = &seat.at else { return Ok(()) };
+        take(index.file.as_fd(), libc::F_RDLCK, MAPPED)?;
         index.be_alone(&seat.slots)
     }
 
@@ -321,6 +318,7 @@ impl Belt {
             return Ok(());
         };
         let Found::Gone { is_news } = self.canary.ask(self.file(), generation) else {
+            lock(&self.seat).is_reserved = true;
             return Ok(());
         };
         if is_news {
@@ -351,7 +349,8 @@ impl Belt {
         ask: impl Fn() -> Result<(), Code>,
         give_up: impl FnOnce(),
     ) -> Result<(), Code> {
-        if !self.is_ours() || !matches!(lock(&self.seat).at, At::Index(_)) {
+        // In a rollback mode SQLite has the pending byte itself by now.
+        if !self.is_ours() || lock(&self.seat).is_reserved {
             return ask();
         }
         self.let_go_for_exclusive();
@@ -411,6 +410,7 @@ impl Belt {
         }
         let is_without_lock = {
             let mut seat = lock(&self.seat);
+            seat.is_reserved = false;
             self.end_alone(&mut seat);
             matches!(seat.at, At::Index(_)) && !seat.in_use
         };
@@ -430,6 +430,7 @@ impl Belt {
             return unlock();
         }
         let mut seat = lock(&self.seat);
+        seat.is_reserved = false;
         self.end_alone(&mut seat);
         self.let_in_use_go(&mut seat);
         let had_canary = seat.canary.take().is_some();
@@ -492,8 +493,7 @@ pub fn is_lost(name: &Path, open: BorrowedFd<'_>, id: Id) -> bool {
 fn is_elsewhere(name: &Path, open: BorrowedFd<'_>) -> bool {
     let is_removed = fstat(open).is_ok_and(|file| file.st_nlink == 0);
     let path = std::fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()));
-    let is_moved =
-        path.is_ok_and(|path| path != name && !path.starts_with("(unreachable)"));
+    let is_moved = path.is_ok_and(|path| path != name && !path.starts_with("(unreachable)"));
     // A folder may be moved with all its files.
     is_removed || is_moved && name.parent().is_some_and(|folder| stat(folder).is_ok())
 }

@@ -1,7 +1,7 @@
 //! The WAL indexes that connections of this process have mapped, and their slots.
 
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -237,12 +237,7 @@ fn address(slots: &Slots) -> usize {
 /// This process has a POSIX lock on the index. `None`: the lock of another is in the way of the
 /// answer.
 pub fn has_posix_lock(file: &OwnFile) -> Option<bool> {
-    holds(file.as_fd(), SLOTS.start..MAPPED.end)
-}
-
-/// The same of any bytes of a file.
-pub fn holds(file: BorrowedFd<'_>, bytes: Range<i64>) -> Option<bool> {
-    match holder(file, bytes) {
+    match holder(file, SLOTS.start..MAPPED.end) {
         Ok(None) => Some(false),
         Ok(Some(process)) if u32::try_from(process) == Ok(std::process::id()) => Some(true),
         Ok(Some(_)) | Err(_) => None,
