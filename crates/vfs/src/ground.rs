@@ -6,16 +6,16 @@
 //! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may change the file | refuses | no WAL |
 //! | sshfs, GlusterFS, rclone and others by FUSE | the same | refuses | no WAL |
 //! | 9p, virtiofs, vboxsf | the host may keep syncs, and change the file | refuses | no WAL |
-//! | other FUSE, but for `fuse.oneflush` | its program decides what a sync does | refuses | as stock |
+//! | other FUSE, not `fuse.oneflush` | its program decides what a sync does | refuses | as stock |
 //! | overlay | as its upper directory | | |
 //! | ext3, ext4 with `data=writeback` | a crash may show a block's old data | refuses | says so |
 //! | any with `nobarrier` or `barrier=0` | a sync does not flush the cache | refuses | says so |
 //! | tmpfs, ramfs | nothing outlives a loss of power | see below | nothing to say |
 //!
-//! "As stock": `plain` says so and then acts as SQLite alone. It tries whether locks keep others out,
-//! and else has no WAL mode either. "No WAL": `journal_mode=WAL` is refused, as by a VFS that cannot
-//! share memory. SQLite cannot open a database that is in WAL mode. On tmpfs and ramfs `eager` refuses
-//! only `durability=full`.
+//! "As stock": `plain` says so and then acts as SQLite alone. It tries whether locks keep others
+//! out, and else has no WAL mode either. "No WAL": `journal_mode=WAL` is refused, as by a VFS that
+//! cannot share memory. SQLite cannot open a database that is in WAL mode. On tmpfs and ramfs
+//! `eager` refuses only `durability=full`.
 //!
 //! What a file system is, `ground.rs` of the crate blocklog says. All else that `eager` relies on
 //! is tried, whatever the type: `ffi/board_place.rs`.

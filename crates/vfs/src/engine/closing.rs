@@ -95,8 +95,8 @@ impl<S: Store> WalConnection<S> {
         if !self.has_wal() {
             return Ok(());
         }
-        // Nobody is the last to use files that have lost their names: nothing is copied, and nothing
-        // is deleted.
+        // Nobody is the last to use files that have lost their names: nothing is copied, and
+        // nothing is deleted.
         self.check_names(lock(&self.wal).as_deref()).map_err(|_| Code::BUSY)?;
         if *lock(&self.closing) != Closing::Announced {
             return Ok(());

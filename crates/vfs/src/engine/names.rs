@@ -5,8 +5,8 @@
 //! flush is followed by a look at the names, before anything is acknowledged. A checkpoint and a
 //! last close look first.
 //!
-//! A name that leads elsewhere poisons the database in this process, as a failed flush does. What is
-//! acknowledged and only in the orphaned files is saved beside the database, once.
+//! A name that leads elsewhere poisons the database in this process, as a failed flush does. What
+//! is acknowledged and only in the orphaned files is saved beside the database, once.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};

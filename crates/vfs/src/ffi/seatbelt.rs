@@ -214,7 +214,8 @@ impl Belt {
         }
     }
 
-    /// Takes all slots and *pending*. "Busy": somebody has some, whose lock on the database is gone.
+    /// Takes all slots and *pending*. "Busy": somebody has some, whose lock on the database is
+    /// gone.
     fn be_alone(&self, seat: &mut Seat) -> Result<(), Code> {
         let take = |file: BorrowedFd<'_>, kind, bytes| {
             record_lock_in(file, libc::F_OFD_SETLK, kind, bytes).map(drop).map_err(|_| Code::BUSY)

@@ -1,14 +1,14 @@
-//! Keeps checkpoints of SQLite itself from the WAL-reset bug of SQLite 3.7.0 to 3.51.2, whoever asks
-//! for them (<https://sqlite.org/wal.html#walresetbug>, docs/compatibility.md).
+//! Keeps checkpoints of SQLite itself from the WAL-reset bug of SQLite 3.7.0 to 3.51.2, whoever
+//! asks for them (<https://sqlite.org/wal.html#walresetbug>, docs/compatibility.md).
 //!
-//! A checkpoint without the write lock reads the header of the WAL index. A writer may begin the WAL
-//! anew before the checkpoint has locked all readers of the database out. The checkpoint then says
-//! of the new WAL's frames that they are copied, and they are lost.
+//! A checkpoint without the write lock reads the header of the WAL index. A writer may begin the
+//! WAL anew before the checkpoint has locked all readers of the database out. The checkpoint then
+//! says of the new WAL's frames that they are copied, and they are lost.
 //!
 //! | lock that was taken | what is done |
 //! |---|---|
 //! | checkpoint | the salts of the WAL are noted, before SQLite reads the header |
-//! | slot 0 of the readers, alone, by a checkpoint | other salts now: "busy", as if a reader had it |
+//! | slot 0 of the readers, by a checkpoint | other salts now: "busy", as if a reader had it |
 //! | checkpoint, or the write lock | more frames copied than there are: none are said to be |
 //!
 //! The last row is for what an affected SQLite without Oneflush has done, or one that was killed
