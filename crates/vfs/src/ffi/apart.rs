@@ -35,20 +35,20 @@ pub fn in_child() {
 
 /// The lock of one file, whatever its names.
 #[derive(Clone, Copy)]
-pub struct Apart(usize);
+pub struct Apart(u8);
 
 impl Apart {
     pub fn of((device, inode): (u64, u64)) -> Apart {
-        Apart((inode ^ device) as usize % LOCKS)
+        Apart(((inode ^ device) % LOCKS as u64) as u8)
     }
 
     /// A lock that begins a use of the file is taken meanwhile, and no descriptor is closed.
     pub fn to_lock(self) -> RwLockReadGuard<'static, ()> {
-        locks()[self.0].read()
+        locks()[usize::from(self.0)].read()
     }
 
     /// A descriptor is closed meanwhile, and no use begins.
     pub fn to_close(self) -> RwLockWriteGuard<'static, ()> {
-        locks()[self.0].write()
+        locks()[usize::from(self.0)].write()
     }
 }

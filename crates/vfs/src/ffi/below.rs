@@ -39,17 +39,24 @@ const SAVES: i64 = 0x4000_0201;
 #[derive(Clone)]
 pub struct BelowFile {
     file: *mut sqlite::sqlite3_file,
-    /// Of a database file of the "unix" VFS.
+    /// Of a database file or a WAL of the "unix" VFS.
     descriptor: Option<RawFd>,
-    /// Its device and inode.
-    id: Option<(u64, u64)>,
-    /// Of a database with the seatbelt, and of its WAL.
-    name: Option<Arc<Path>>,
     apart: Option<Apart>,
-    /// Of a database with the seatbelt, where its descriptor is known.
-    belt: Option<Arc<Belt>>,
-    /// Of a database with the seatbelt.
-    wal_reset: Option<Arc<WalReset>>,
+    /// SQLite allocates this structure for each file, so what few files have is elsewhere.
+    seatbelt: Option<Arc<Seatbelt>>,
+}
+
+/// What a database or its WAL has with `seatbelt=on`.
+#[derive(Default)]
+struct Seatbelt {
+    /// Device and inode.
+    id: Option<(u64, u64)>,
+    /// The name that is to lead to the file.
+    name: Option<Box<Path>>,
+    /// Of a database, where its descriptor is known.
+    belt: Option<Belt>,
+    /// Of a database.
+    wal_reset: Option<WalReset>,
     /// The database may have no WAL here.
     refuses_wal: bool,
 }
@@ -93,62 +100,74 @@ impl BelowFile {
     /// # Safety
     /// `file` was opened by the VFS below, successfully, and is not used after `xClose`.
     pub unsafe fn new(file: *mut sqlite::sqlite3_file) -> BelowFile {
-        BelowFile {
-            file,
-            descriptor: None,
-            id: None,
-            name: None,
-            apart: None,
-            belt: None,
-            wal_reset: None,
-            refuses_wal: false,
-        }
+        BelowFile { file, descriptor: None, apart: None, seatbelt: None }
     }
 
-    /// The same file, whose descriptor is known.
-    pub fn with_descriptor(self, descriptor: Option<RawFd>) -> BelowFile {
+    /// The same file, whose descriptor is known. SQLite locks a database.
+    pub fn with_descriptor(self, descriptor: Option<RawFd>, is_database: bool) -> BelowFile {
         let known = BelowFile { descriptor, ..self };
-        let id = known.borrowed().and_then(|file| fstat(file).ok());
-        let id = id.map(|stat| (stat.st_dev, stat.st_ino));
-        BelowFile { id, apart: id.map(Apart::of), ..known }
+        if !is_database {
+            return known;
+        }
+        let Some(id) = known.id() else { return known };
+        let seatbelt = Arc::new(Seatbelt { id: Some(id), ..Seatbelt::default() });
+        BelowFile { apart: Some(Apart::of(id)), seatbelt: Some(seatbelt), ..known }
     }
 
-    /// The same file, with the seatbelt if its descriptor is known. `index_path`: the WAL index.
-    pub fn with_belt(self, index_path: PathBuf, canary: &Arc<Canary>) -> BelowFile {
-        let belt = self.descriptor.zip(self.id).map(|(descriptor, id)| {
-            Arc::new(Belt::new(descriptor, id, index_path, Arc::clone(canary)))
-        });
-        BelowFile { belt, ..self }
-    }
-
-    /// The same file, kept from the WAL-reset bug.
-    pub fn with_wal_reset(self) -> BelowFile {
-        BelowFile { wal_reset: Some(Arc::default()), ..self }
+    fn id(&self) -> Option<(u64, u64)> {
+        fstat(self.borrowed()?).ok().map(|stat| (stat.st_dev, stat.st_ino))
     }
 
     /// The same file, whose name is to lead to it as long as it is open.
     pub fn with_name(self, name: &Path) -> BelowFile {
-        BelowFile { name: Some(name.into()), ..self }
+        let seatbelt = Seatbelt { id: self.id(), name: Some(name.into()), ..Seatbelt::default() };
+        BelowFile { seatbelt: Some(Arc::new(seatbelt)), ..self }
     }
 
-    /// The same file, without a WAL index where `refused`.
-    pub fn refusing_wal(self, refused: bool) -> BelowFile {
-        BelowFile { refuses_wal: refused, ..self }
+    /// The same for a main database file, which gets locks of the seatbelt too if it `has_locks`.
+    /// `index_path`: the WAL index.
+    pub fn with_seatbelt(
+        self,
+        name: &Path,
+        index_path: PathBuf,
+        canary: &Arc<Canary>,
+        has_locks: bool,
+        refuses_wal: bool,
+    ) -> BelowFile {
+        let id = self.seatbelt.as_ref().and_then(|seatbelt| seatbelt.id);
+        let known = self.descriptor.zip(id).filter(|_| has_locks);
+        let belt =
+            known.map(|(descriptor, id)| Belt::new(descriptor, id, index_path, Arc::clone(canary)));
+        let (name, wal_reset) = (Some(name.into()), Some(WalReset::default()));
+        let seatbelt = Seatbelt { id, name, belt, wal_reset, refuses_wal };
+        BelowFile { seatbelt: Some(Arc::new(seatbelt)), ..self }
+    }
+
+    fn belt(&self) -> Option<&Belt> {
+        self.seatbelt.as_ref()?.belt.as_ref()
     }
 
     /// The version of the methods of the file below, and whether it may have a WAL index.
     pub fn offers(&self) -> (c_int, bool) {
         let methods = self.methods();
-        let has_index = methods.iVersion >= 2 && methods.xShmMap.is_some() && !self.refuses_wal;
+        let refuses_wal = self.seatbelt.as_ref().is_some_and(|seatbelt| seatbelt.refuses_wal);
+        let has_index = methods.iVersion >= 2 && methods.xShmMap.is_some() && !refuses_wal;
         (methods.iVersion, has_index)
     }
 
     /// The file for a connection that is made anew. SQLite may have mapped the index already.
     pub fn again(&self, level: LockLevel, has_index: bool, canary: &Arc<Canary>) -> BelowFile {
-        let belt = self.belt.as_ref().map(|belt| Arc::new(belt.again(Arc::clone(canary))));
-        let wal_reset = self.wal_reset.as_ref().map(|_| Arc::default());
-        let again = BelowFile { belt, wal_reset, ..self.clone() };
-        if let Some(belt) = &again.belt
+        let anew = |of: &Arc<Seatbelt>| {
+            Arc::new(Seatbelt {
+                id: of.id,
+                name: of.name.clone(),
+                belt: of.belt.as_ref().map(|belt| belt.again(Arc::clone(canary))),
+                wal_reset: of.wal_reset.as_ref().map(|_| WalReset::default()),
+                refuses_wal: of.refuses_wal,
+            })
+        };
+        let again = BelowFile { seatbelt: self.seatbelt.as_ref().map(anew), ..self.clone() };
+        if let Some(belt) = again.belt()
             && level >= LockLevel::Shared
         {
             let _ = belt.share(|| Ok(()));
@@ -161,7 +180,7 @@ impl BelowFile {
 
     /// SQLite keeps the index mapped, and all locks of the seatbelt go.
     pub fn takes_belt_off(&self) {
-        if let Some(belt) = &self.belt {
+        if let Some(belt) = self.belt() {
             belt.comes_off();
         }
     }
@@ -174,14 +193,14 @@ impl BelowFile {
 
     /// Maps the WAL index, or a part of it, by `map`.
     pub fn map_index(&self, map: impl FnOnce() -> c_int) -> c_int {
-        match &self.belt {
+        match self.belt() {
             Some(belt) => belt.map(map, |&code| code == sqlite::SQLITE_OK),
             None => map(),
         }
     }
 
     pub fn unmap_index(&self, unmap: impl FnOnce() -> c_int) -> c_int {
-        match &self.belt {
+        match self.belt() {
             Some(belt) => belt.unmap(unmap),
             None => unmap(),
         }
@@ -190,12 +209,12 @@ impl BelowFile {
     /// What the seatbelt has to tell in SQLite's error log, once.
     #[inline]
     pub fn take_message(&self) -> Option<String> {
-        self.belt.as_ref()?.take_message()
+        self.belt()?.take_message()
     }
 
     /// Another process reads by the WAL index. `None`: SQLite is to answer that.
     pub fn has_reader_elsewhere(&self) -> Option<bool> {
-        self.belt.as_ref()?.has_reader_elsewhere()
+        self.belt()?.has_reader_elsewhere()
     }
 
     fn borrowed(&self) -> Option<BorrowedFd<'_>> {
@@ -245,7 +264,7 @@ impl BelowFile {
             if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
         let (first, count) = (c_int::from(lock.first), c_int::from(lock.count));
         let below = || check(call!(self, xShmLock, first, count, action | kind));
-        match &self.belt {
+        match self.belt() {
             Some(belt) => belt.shm_lock(lock, below),
             None => below(),
         }
@@ -253,7 +272,7 @@ impl BelowFile {
 
     pub fn close(&self) -> c_int {
         // SQLite may use the descriptor again.
-        if let Some(belt) = &self.belt {
+        if let Some(belt) = self.belt() {
             belt.closing();
         }
         let _apart = self.apart.map(Apart::to_close);
@@ -301,7 +320,7 @@ impl Below for BelowFile {
     fn lock(&self, level: LockLevel) -> Result<(), Code> {
         let _apart = self.apart.filter(|_| level == LockLevel::Shared).map(Apart::to_lock);
         let ask = || check(call!(self, xLock, level as c_int));
-        let Some(belt) = &self.belt else { return ask() };
+        let Some(belt) = self.belt() else { return ask() };
         match level {
             LockLevel::Shared => belt.share(ask),
             LockLevel::Reserved => {
@@ -318,7 +337,7 @@ impl Below for BelowFile {
     #[inline]
     fn unlock(&self, level: LockLevel) -> Result<(), Code> {
         let unlock = || check(call!(self, xUnlock, level as c_int));
-        match &self.belt {
+        match self.belt() {
             Some(belt) if level == LockLevel::None => belt.end_sharing(unlock),
             Some(belt) => {
                 let answer = unlock();
@@ -363,11 +382,12 @@ impl Below for BelowFile {
 
     fn lost_name(&self) -> Option<String> {
         let lost = |path: &Path| path.to_string_lossy().into_owned();
+        let Seatbelt { id, name, .. } = self.seatbelt.as_deref()?;
         let is_lost = |path: &&Path| {
-            self.borrowed().zip(self.id).is_some_and(|(open, id)| is_lost(path, open, id))
+            self.borrowed().zip(*id).is_some_and(|(open, id)| is_lost(path, open, id))
         };
-        let name = self.name.as_deref().filter(is_lost);
-        name.map(lost).or_else(|| self.belt.as_ref()?.lost_index().map(lost))
+        let name = name.as_deref().filter(is_lost);
+        name.map(lost).or_else(|| self.belt()?.lost_index().map(lost))
     }
 
     /// The lock belongs to this connection's open file, so connections of one process exclude each
@@ -392,7 +412,8 @@ impl Below for BelowFile {
 impl WalIndex for BelowFile {
     #[inline]
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code> {
-        let Some(wal_reset) = self.wal_reset.as_deref().filter(|_| lock.exclusive) else {
+        let wal_reset = self.seatbelt.as_ref().and_then(|seatbelt| seatbelt.wal_reset.as_ref());
+        let Some(wal_reset) = wal_reset.filter(|_| lock.exclusive) else {
             return self.lock_slot(lock);
         };
         if !lock.acquire {

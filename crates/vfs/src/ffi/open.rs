@@ -146,7 +146,7 @@ impl Request<'_> {
             0 => Purpose::ReadWrite,
             _ => Purpose::ReadOnly,
         };
-        below = below.refusing_wal(options.refuses_wal);
+        let refuses_wal = options.refuses_wal;
         let Some(path) = path else {
             return Ok(Opened { below, owner: Owner::Nobody, other_name: None });
         };
@@ -159,11 +159,13 @@ impl Request<'_> {
             purpose,
         });
         if connection.options().has_seatbelt() {
-            let canary = connection.database().canary();
-            below = below.with_wal_reset().with_name(Path::new(path));
-            if self.shim.has_posix_locks {
-                below = below.with_belt(self.index_path(), canary);
-            }
+            below = below.with_seatbelt(
+                Path::new(path),
+                self.index_path(),
+                connection.database().canary(),
+                self.shim.has_posix_locks,
+                refuses_wal,
+            );
         }
         Ok(Opened { below, owner: Owner::Connection(connection), other_name: None })
     }
@@ -302,10 +304,11 @@ impl Request<'_> {
                 return Err(Error::Below(Code(code)));
             }
             let opened = BelowFile::new(below);
-            let is_asked = flags & (sqlite::SQLITE_OPEN_MAIN_DB | sqlite::SQLITE_OPEN_WAL) != 0;
+            let is_database = flags & sqlite::SQLITE_OPEN_MAIN_DB != 0;
+            let is_asked = is_database || flags & sqlite::SQLITE_OPEN_WAL != 0;
             let descriptor = (is_asked && self.shim.is_over_unix)
                 .then(|| descriptor::of_unix_file(below_vfs, below));
-            Ok(opened.with_descriptor(descriptor.flatten()))
+            Ok(opened.with_descriptor(descriptor.flatten(), is_database))
         }
     }
 }

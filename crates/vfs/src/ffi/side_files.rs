@@ -524,7 +524,7 @@ impl VfsFile {
             }
             let is_database = flags & sqlite::SQLITE_OPEN_MAIN_DB != 0 && is_unix(vfs);
             let descriptor = is_database.then(|| descriptor::of_unix_file(vfs, raw)).flatten();
-            let below = BelowFile::new(raw).with_descriptor(descriptor);
+            let below = BelowFile::new(raw).with_descriptor(descriptor, is_database);
             Ok(VfsFile { below, _file: file, _name: name })
         }
     }
