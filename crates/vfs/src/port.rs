@@ -30,9 +30,9 @@ pub trait Below: Send + Sync {
         None
     }
     /// This connection is the first, of whatever process, to save what is in this file, which has
-    /// lost its name.
-    fn is_first_to_save(&self) -> bool {
-        false
+    /// lost its name. `None`: it may not write the file, and saves nothing.
+    fn is_first_to_save(&self) -> Option<bool> {
+        Some(true)
     }
     /// Mode, user and group of the file.
     fn owner(&self) -> Option<(u32, u32, u32)> {

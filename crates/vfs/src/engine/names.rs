@@ -43,11 +43,13 @@ impl<S: Store> WalConnection<S> {
 
     #[cold]
     fn lost(&self, name: &str, main: &dyn MainFile, wal: Option<&dyn Below>) -> Code {
+        // A connection that only reads leaves that to those who write.
+        let Some(is_first) = main.is_first_to_save() else { return Code::IOERR_FSYNC };
         self.shared.flush.poison(Code::IOERR_FSYNC);
         if self.shared.orphan_is_said.swap(true, Relaxed) {
             return Code::IOERR_FSYNC;
         }
-        let saved = match main.is_first_to_save().then(|| self.save_orphan(main, wal)) {
+        let saved = match is_first.then(|| self.save_orphan(main, wal)) {
             None => "Another connection saves what was acknowledged".to_owned(),
             Some(Ok(saved)) => format!("What was acknowledged is in {}", saved.display()),
             Some(Err(error)) => format!("What was acknowledged could not be saved: {error}"),

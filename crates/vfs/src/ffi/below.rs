@@ -370,9 +370,14 @@ impl Below for BelowFile {
         self.descriptor
     }
 
-    fn is_first_to_save(&self) -> bool {
-        let lock = |file| record_lock_at(file, libc::F_OFD_SETLK, libc::F_WRLCK, SAVES);
-        self.borrowed().is_some_and(|file| lock(file).is_ok())
+    fn is_first_to_save(&self) -> Option<bool> {
+        let file = self.borrowed()?;
+        match record_lock_at(file, libc::F_OFD_SETLK, libc::F_WRLCK, SAVES) {
+            Err(Errno::AGAIN | Errno::ACCESS) => Some(false),
+            Err(Errno::BADF) => None,
+            // Without such locks each process saves a copy.
+            Ok(_) | Err(_) => Some(true),
+        }
     }
 
     fn owner(&self) -> Option<(u32, u32, u32)> {

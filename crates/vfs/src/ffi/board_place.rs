@@ -13,7 +13,9 @@
 //! | `EBADF` | NFS: an exclusive `flock` wants a writable descriptor (`own_file.rs` has one) |
 //! | `ENODEV`, `EINVAL` | shared `mmap`: 9p without a cache, FUSE with `FOPEN_DIRECT_IO` |
 
+use std::collections::hash_map::RandomState;
 use std::fs::File;
+use std::hash::BuildHasher;
 use std::io;
 use std::path::Path;
 
@@ -96,7 +98,8 @@ pub fn record_locks_exclude(file: &File, other: &File) -> Result<(), Unfit> {
 /// Whether record locks keep anybody out in the folder of a database. Where no file can be made,
 /// nobody writes.
 pub fn locks_keep_out(database: &Path) -> bool {
-    let path = format!("{}-oneflush-tried-{}", database.display(), std::process::id());
+    let random = RandomState::new().hash_one(std::process::id());
+    let path = format!("{}-oneflush-tried-{random:016x}", database.display());
     let Ok(file) = create_beside(Path::new(&path), database) else { return true };
     let keep_out = open_to_lock(Path::new(&path))
         .map_or(true, |other| record_locks_exclude(&file, &other).is_ok());

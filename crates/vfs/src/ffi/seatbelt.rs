@@ -350,9 +350,20 @@ impl Belt {
         ask: impl Fn() -> Result<(), Code>,
         give_up: impl FnOnce(),
     ) -> Result<(), Code> {
-        // In a rollback mode SQLite has the pending byte itself by now.
-        if !self.is_ours() || lock(&self.seat).is_reserved {
+        if !self.is_ours() {
             return ask();
+        }
+        {
+            let seat = lock(&self.seat);
+            // Nobody checkpoints by an index that others have left, or deletes files by its name.
+            if matches!(seat.at, At::Lost) {
+                return Err(Code::BUSY);
+            }
+            // In a rollback mode SQLite has the pending byte itself by now.
+            if seat.is_reserved {
+                drop(seat);
+                return ask();
+            }
         }
         self.let_go_for_exclusive();
         let mut answer = ask();

@@ -443,6 +443,19 @@ fn what_was_acknowledged_in_files_that_were_removed_or_replaced_is_saved_and_not
     }
 }
 
+/// The reader is the first to see it, at its close, and may not write.
+#[test]
+fn a_reader_that_closes_leaves_it_to_a_writer_to_save_what_was_acknowledged() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "strategy=plain");
+    let reader = open_with(&path, "strategy=plain&mode=ro").unwrap();
+    assert_eq!(commits::check(&reader), Ok(3));
+    fs::remove_file(format!("{}-wal", path.display())).unwrap();
+    drop(reader);
+    assert!(db.execute_batch("UPDATE total SET n = n + 1").is_err());
+    assert_eq!(commits::check(&open_stock(&path.with_file_name("a.db-orphan-0"))), Ok(3));
+}
+
 /// SQLite before 3.51.3 leaves such an index (`wal_reset.rs`).
 #[test]
 fn an_index_that_says_too_much_is_copied_is_mended_before_anybody_writes() {
