@@ -18,20 +18,14 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use oneflush_blocklog::record_lock::{holder, record_lock_in};
+use oneflush_blocklog::record_lock::{holder, record_lock_at, record_lock_in};
 
+use crate::lock_bytes::{CANARIES, SHARED};
 use crate::sync::{Mutex, lock};
-
-/// The canary's byte is one of these. No database is as long, and SQLite locks none of them.
-const BYTES: Range<i64> = 1 << 48..1 << 56;
-
-/// The bytes of SQLite's shared lock (os_unix.c, `SHARED_FIRST` and `SHARED_SIZE`).
-const SHARED: Range<i64> = 0x4000_0002..0x4000_0200;
 
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 const SAID_EVERY: Duration = Duration::from_secs(60);
@@ -67,7 +61,7 @@ pub enum Found {
 impl Default for Canary {
     fn default() -> Canary {
         let random = RandomState::new().hash_one(0) as i64;
-        let byte = BYTES.start + random.rem_euclid(BYTES.end - BYTES.start);
+        let byte = CANARIES.start + random.rem_euclid(CANARIES.end - CANARIES.start);
         Canary {
             byte,
             state: Mutex::default(),
@@ -153,9 +147,8 @@ impl Canary {
     }
 
     fn put(&self, database: BorrowedFd<'_>) {
-        let byte = self.byte..self.byte + 1;
         // Where that fails, nothing can be known.
-        let _ = record_lock_in(database, libc::F_SETLK, libc::F_RDLCK, byte);
+        let _ = record_lock_at(database, libc::F_SETLK, libc::F_RDLCK, self.byte);
     }
 
     fn is_there(&self, database: BorrowedFd<'_>) -> bool {
@@ -199,6 +192,6 @@ mod tests {
     #[test]
     fn two_processes_have_different_bytes() {
         assert_ne!(Canary::default().byte, Canary::default().byte);
-        assert!((0..100).all(|_| BYTES.contains(&Canary::default().byte)));
+        assert!((0..100).all(|_| CANARIES.contains(&Canary::default().byte)));
     }
 }

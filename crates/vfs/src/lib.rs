@@ -40,6 +40,7 @@ mod inspect;
 mod journal_end;
 mod kept_file;
 mod kill_point;
+mod lock_bytes;
 mod message_codes;
 mod names;
 mod own_file;

@@ -12,10 +12,11 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::apart::Apart;
-use super::seatbelt::{Belt, SHARED_BUT_IN_USE, is_lost};
+use super::seatbelt::{Belt, is_lost};
 use super::wal_reset::WalReset;
 use crate::canary::Canary;
 use crate::error::Code;
+use crate::lock_bytes::{SAVES, SHARED_BUT_IN_USE, TURN_TO_CLOSE};
 use crate::port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
 
 /// "WAL-Index File Format": the size of the first region, and the place of `mxFrame` in the first
@@ -26,13 +27,6 @@ const MX_FRAME: usize = 16;
 const SALTS: usize = 32;
 /// The place of `nBackfill`, behind the two copies of the header.
 const N_BACKFILL: usize = 96;
-
-/// The byte of a database whose record lock is the turn to close it. SQLite locks the 512 bytes
-/// before it.
-const TURN_TO_CLOSE: i64 = 0x4000_0200;
-
-/// The byte of a database whose record lock says who saves its orphan.
-const SAVES: i64 = 0x4000_0201;
 
 /// The open file that the VFS below made inside our `sqlite3_file`. It is used only between `xOpen`
 /// and `xClose` (invariant 4), and by one thread at a time, as SQLite promises for every file.

@@ -40,7 +40,8 @@
 
 use std::fs;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, RawFd};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -48,6 +49,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use libsqlite3_sys as sqlite;
+use oneflush_blocklog::record_lock::record_lock_in;
 use rustix::fs::{Mode, OFlags};
 
 use super::api::Api;
@@ -64,6 +66,7 @@ use crate::connection::{AllDatabases, Connection, Database};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error};
 use crate::file::{File, Owner};
+use crate::lock_bytes::{MAPPED, SHARED};
 use crate::names::{image_path, index_path, wal_path, waldio_path};
 use crate::own_file;
 use crate::port::{Below, LockLevel, Purpose, ShmLock, WalIndex};
@@ -73,11 +76,6 @@ use crate::sync::{StaticMutex, StaticMutexGuard};
 
 /// How long a fork waits for our checkpoints to end.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// "unix.c": the bytes of a database that a reader locks (`SHARED_FIRST`, `SHARED_SIZE`), and the
-/// byte of the WAL index that says that it is in use (`UNIX_SHM_DMS`).
-const SHARED: (libc::off_t, libc::off_t) = (0x4000_0002, 510);
-const INDEX_IN_USE: (libc::off_t, libc::off_t) = (128, 1);
 
 /// Device and inode of a file. None: there is no such file.
 type FileId = Option<(u64, u64)>;
@@ -499,7 +497,7 @@ fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
     }
     let index = index_path(database);
     let mut why = None;
-    let locks = [(is_locked, database, SHARED), (has_index, &index, INDEX_IN_USE)];
+    let locks = [(is_locked, database, SHARED), (has_index, &index, MAPPED..MAPPED + 1)];
     for (_, path, range) in locks.into_iter().filter(|&(is_noted, ..)| is_noted) {
         match lock_for_reading(Path::new(path), range) {
             Ok(true) => {}
@@ -530,15 +528,11 @@ fn give_up_locks(state: &State) {
 
 /// Takes a POSIX lock of this process on SQLite's own descriptor. The close of any other descriptor
 /// of the file would release the lock. False: another process has an exclusive lock.
-fn lock_for_reading(path: &Path, (start, length): (libc::off_t, libc::off_t)) -> Result<bool, ()> {
+fn lock_for_reading(path: &Path, bytes: Range<i64>) -> Result<bool, ()> {
     let descriptor = descriptor_of(path).ok_or(())?;
-    // SAFETY: all zeros is a value of this structure.
-    let mut range: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
-    range.l_type = libc::F_RDLCK as i16;
-    range.l_whence = libc::SEEK_SET as i16;
-    (range.l_start, range.l_len) = (start, length);
-    // SAFETY: a descriptor of this process, and a structure that lives during the call.
-    Ok(unsafe { libc::fcntl(descriptor, libc::F_SETLK, &range) } == 0)
+    // SAFETY: a descriptor of this process, which nobody else uses while it is settled.
+    let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    Ok(record_lock_in(file, libc::F_SETLK, libc::F_RDLCK, bytes).is_ok())
 }
 
 /// The inherited files of one connection that may be made anew.

@@ -33,33 +33,24 @@ mod index;
 
 use std::fs::OpenOptions;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock};
 
-use oneflush_blocklog::record_lock::{holder, record_lock_in};
+use oneflush_blocklog::record_lock::{holder, record_lock_at};
 use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
 
 use crate::canary::{Canary, Found};
 use crate::error::Code;
+use crate::lock_bytes::{IN_USE, MAPPED, PENDING, SLOTS};
 use crate::own_file::OwnFile;
 use crate::port::ShmLock;
 use crate::sync::{Mutex, StaticMutex, StaticMutexGuard, lock};
-use index::{Id, Index, MAPPED, Mapped, SLOTS, Slots, has_another_descriptor, has_posix_lock};
+use index::{Id, Index, Mapped, Slots, has_another_descriptor, has_posix_lock};
 
 pub use index::Table;
-
-/// The last of the bytes that SQLite locks for its shared lock.
-const IN_USE: Range<i64> = 0x4000_01FF..0x4000_0200;
-
-/// Everybody passes this byte who begins to use the database (os_unix.c, `PENDING_BYTE`).
-const PENDING: Range<i64> = 0x4000_0000..0x4000_0001;
-
-/// The shared lock but for that byte. Connections of this process do not meet each other there.
-pub const SHARED_BUT_IN_USE: Range<i64> = 0x4000_0002..IN_USE.start;
 
 static TABLE: LazyLock<StaticMutex<Table>> = LazyLock::new(StaticMutex::default);
 
@@ -167,7 +158,7 @@ impl Belt {
         // SQLite's lock may be gone already.
         let is_it = has_posix_lock(&file) != Some(false) || has_another_descriptor(&file, id);
         // A kernel or file system may not have such locks.
-        let is_locked = || record_lock_in(&file, libc::F_OFD_SETLK, libc::F_RDLCK, MAPPED).is_ok();
+        let is_locked = || record_lock_at(&file, libc::F_OFD_SETLK, libc::F_RDLCK, MAPPED).is_ok();
         if !is_it || !is_locked() {
             table.retire(file, id);
             return None;
@@ -196,7 +187,7 @@ impl Belt {
     fn mark(&self, table: &mut Table, seat: &mut Seat) {
         let At::Index(index) = &seat.at else { return };
         let read = |file: BorrowedFd<'_>, bytes| {
-            record_lock_in(file, libc::F_OFD_SETLK, libc::F_RDLCK, bytes).is_ok()
+            record_lock_at(file, libc::F_OFD_SETLK, libc::F_RDLCK, bytes).is_ok()
         };
         let is_marked = table.of(index).is_some_and(|mapped| {
             mapped.is_marked = mapped.is_marked || read(index.file.as_fd(), MAPPED);
@@ -210,7 +201,7 @@ impl Belt {
 
     fn let_in_use_go(&self, seat: &mut Seat) {
         if std::mem::take(&mut seat.in_use) {
-            let _ = record_lock_in(self.file(), libc::F_OFD_SETLK, libc::F_UNLCK, IN_USE);
+            let _ = record_lock_at(self.file(), libc::F_OFD_SETLK, libc::F_UNLCK, IN_USE);
         }
     }
 
@@ -218,7 +209,7 @@ impl Belt {
     /// gone.
     fn be_alone(&self, seat: &mut Seat) -> Result<(), Code> {
         let take = |file: BorrowedFd<'_>, kind, bytes| {
-            record_lock_in(file, libc::F_OFD_SETLK, kind, bytes).map(drop).map_err(|_| Code::BUSY)
+            record_lock_at(file, libc::F_OFD_SETLK, kind, bytes).map(drop).map_err(|_| Code::BUSY)
         };
         // Some versions of SQLite have it themselves with the exclusive lock (3.40). Somebody who
         // begins to use the database may have it for a moment.
@@ -231,7 +222,7 @@ impl Belt {
 
     fn end_alone(&self, seat: &mut Seat) {
         if std::mem::take(&mut seat.is_alone) {
-            let _ = record_lock_in(self.file(), libc::F_OFD_SETLK, libc::F_UNLCK, PENDING);
+            let _ = record_lock_at(self.file(), libc::F_OFD_SETLK, libc::F_UNLCK, PENDING);
             if let At::Index(index) = &seat.at {
                 index.end_alone();
             }
@@ -395,7 +386,7 @@ impl Belt {
         let At::Index(index) = &seat.at else { return false };
         let Some(mapped) = table.of(index).filter(|mapped| mapped.users == 1) else { return false };
         std::mem::take(&mut mapped.is_marked)
-            && record_lock_in(&index.file, libc::F_OFD_SETLK, libc::F_UNLCK, MAPPED).is_ok()
+            && record_lock_at(&index.file, libc::F_OFD_SETLK, libc::F_UNLCK, MAPPED).is_ok()
     }
 
     /// SQLite takes its shared lock by `ask`.

@@ -17,29 +17,24 @@
 //! | | byte 0, byte 1 | log shown, frames | the same; with `waldio` who reads frames |
 //! | board | `flock` | board | who changes the log now |
 //!
-//! The bytes are those of os_unix.c, of `below.rs`, `board_file.rs` and `board_place.rs` in `ffi`,
-//! and of `strategy/plain`.
-
-use std::ops::Range;
+//! The bytes are those of `lock_bytes.rs`, and of `ffi/board_file.rs`, `ffi/board_place.rs` and
+//! `strategy/plain`.
 
 use serde::Serialize;
 
 use super::files::Kind;
 use super::index::{Index, MARKS};
 use super::lock_lines::{Class, LockLine};
+use crate::lock_bytes::{
+    CANARIES, IN_USE, MAPPED, PENDING, RESERVED, SHARED, SLOTS, TURN_TO_CLOSE,
+};
 
-const PENDING: u64 = 0x4000_0000;
-const RESERVED: u64 = PENDING + 1;
-const SHARED_FIRST: u64 = PENDING + 2;
-const IN_USE: u64 = PENDING + 511;
-const TURN_TO_CLOSE: u64 = PENDING + 512;
-const CANARIES: Range<u64> = 1 << 48..1 << 56;
-const WRITE: u64 = 120;
-const CHECKPOINT: u64 = 121;
-const RECOVER: u64 = 122;
-const MARK_0: u64 = 123;
-const MAPPED: u64 = 128;
-const FRAMES: u64 = 1;
+const WRITE: i64 = SLOTS.start;
+const CHECKPOINT: i64 = WRITE + 1;
+const RECOVER: i64 = WRITE + 2;
+const MARK_0: i64 = WRITE + 3;
+/// Of a log.
+const FRAMES: i64 = 1;
 
 /// Something that a process holds, or waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -87,10 +82,10 @@ impl Locked<'_> {
 
     fn of_lock(&self, lock: &LockLine) -> Vec<Hold> {
         let mut found = match (self.kind, lock.class) {
-            (Kind::Database, Class::OpenFile) if lock.first == IN_USE && lock.last == IN_USE => {
+            (Kind::Database, Class::OpenFile) if lock.is_at(IN_USE) => {
                 one("in use", "has the WAL open (seatbelt)")
             }
-            (Kind::Database, Class::Posix | Class::OpenFile) if CANARIES.contains(&lock.first) => {
+            (Kind::Database, Class::Posix | Class::OpenFile) if lock.begins_in(CANARIES) => {
                 one("canary", "looks whether its locks are cancelled (seatbelt)")
             }
             (Kind::Database, Class::OpenFile) if lock.has(TURN_TO_CLOSE) => {
@@ -135,7 +130,7 @@ impl Locked<'_> {
         if lock.has(RESERVED) {
             found.extend(one("RESERVED", "writes, while others may read (RESERVED)"));
         }
-        if lock.has(SHARED_FIRST) {
+        if lock.has(SHARED.start) {
             found.extend(match (lock.exclusive, self.in_wal_mode) {
                 (true, _) => one("EXCLUSIVE", "keeps everybody out (EXCLUSIVE)"),
                 (false, true) => one("SHARED", "open in WAL mode"),
@@ -156,7 +151,7 @@ impl Locked<'_> {
         if lock.has(RECOVER) {
             found.extend(one("recover", "recovers the WAL index"));
         }
-        for mark in (0..MARKS).filter(|mark| lock.has(MARK_0 + *mark as u64)) {
+        for mark in (0..MARKS).filter(|mark| lock.has(MARK_0 + *mark as i64)) {
             let behind = self.index.and_then(|index| index.frames_behind(mark));
             let behind = behind.filter(|_| !lock.exclusive);
             let says = match (lock.exclusive, mark, behind) {

@@ -8,6 +8,8 @@
 //! The second line is a process that waits for the first one's lock. The bytes are first and last,
 //! or `EOF`. A lock of an open file (`OFDLCK`) has no process, and -1 stands for it.
 
+use std::ops::Range;
+
 use super::files::FileId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +35,17 @@ pub struct LockLine {
 }
 
 impl LockLine {
-    pub fn has(&self, byte: u64) -> bool {
-        (self.first..=self.last).contains(&byte)
+    pub fn has(&self, byte: i64) -> bool {
+        (self.first..=self.last).contains(&(byte as u64))
+    }
+
+    /// The lock is on this byte alone.
+    pub fn is_at(&self, byte: i64) -> bool {
+        (self.first, self.last) == (byte as u64, byte as u64)
+    }
+
+    pub fn begins_in(&self, bytes: Range<i64>) -> bool {
+        i64::try_from(self.first).is_ok_and(|first| bytes.contains(&first))
     }
 }
 

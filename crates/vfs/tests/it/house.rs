@@ -21,7 +21,7 @@ const ENGINE: [&str; 11] = [
 ];
 const PORT: [&str; 1] = ["error"];
 /// It asks the kernel, and knows nothing of what this process does with the database.
-const WHO: [&str; 2] = ["names", "path"];
+const WHO: [&str; 3] = ["lock_bytes", "names", "path"];
 /// What strategies share that have a log.
 const SHARED: [&str; 2] = ["strategy::board", "strategy::log_life"];
 

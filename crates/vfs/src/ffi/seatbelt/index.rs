@@ -10,16 +10,15 @@ use rustix::fs::{Stat, fstat, stat};
 use rustix::io::Errno;
 
 use crate::error::Code;
+use crate::lock_bytes::{MAPPED, SLOTS};
 use crate::own_file::OwnFile;
 use crate::port::ShmLock;
 use crate::sync::{Mutex, lock};
 
-/// "WAL-Index File Format": the bytes of the index that stand for its slots, and the byte that all
-/// lock who have mapped it (os_unix.c, `UNIX_SHM_BASE` and `UNIX_SHM_DMS`).
-pub const SLOTS: Range<i64> = 120..128;
-pub const MAPPED: Range<i64> = 128..129;
-
 const SLOTS_LEN: usize = (SLOTS.end - SLOTS.start) as usize;
+
+/// The slots and *mapped*.
+const ALL: Range<i64> = SLOTS.start..MAPPED + 1;
 
 /// Device and inode.
 pub type Id = (u64, u64);
@@ -223,8 +222,7 @@ impl Table {
     /// Gives up a file: closes it, or parks it (invariant 3).
     pub fn retire(&mut self, file: OwnFile, id: Id) {
         if has_posix_lock(&file) != Some(false) {
-            let all = SLOTS.start..MAPPED.end;
-            let _ = record_lock_in(&file, libc::F_OFD_SETLK, libc::F_UNLCK, all);
+            let _ = record_lock_in(&file, libc::F_OFD_SETLK, libc::F_UNLCK, ALL);
             self.parked.push((file, id));
         }
     }
@@ -237,7 +235,7 @@ fn address(slots: &Slots) -> usize {
 /// This process has a POSIX lock on the index. `None`: the lock of another is in the way of the
 /// answer.
 pub fn has_posix_lock(file: &OwnFile) -> Option<bool> {
-    match holder(file, SLOTS.start..MAPPED.end) {
+    match holder(file, ALL) {
         Ok(None) => Some(false),
         Ok(Some(process)) if u32::try_from(process) == Ok(std::process::id()) => Some(true),
         Ok(Some(_)) | Err(_) => None,
