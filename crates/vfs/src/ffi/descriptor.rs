@@ -45,6 +45,15 @@ pub unsafe fn of_unix_file(
     }
 }
 
+/// The open files of this process: the number, and device and inode.
+pub fn open_files() -> io::Result<impl Iterator<Item = (RawFd, (u64, u64))>> {
+    let of = |entry: fs::DirEntry| {
+        let file = fs::metadata(entry.path()).ok()?;
+        Some((entry.file_name().to_str()?.parse().ok()?, (file.dev(), file.ino())))
+    };
+    Ok(fs::read_dir("/proc/self/fd")?.flatten().filter_map(of))
+}
+
 /// Tells whether a descriptor is a database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {

@@ -19,6 +19,8 @@ use std::path::Path;
 use oneflush_blocklog::page_cache;
 use rustix::fs::{Advice, fadvise};
 
+use super::descriptor::open_files;
+
 /// Says that pages will be read. `pages` are sorted, and counted from 1.
 pub fn will_read(database: &Path, pages: &[u32], page_bytes: u64) {
     let Some(descriptor) = descriptor_of(database) else { return };
@@ -45,12 +47,8 @@ pub fn write_out(descriptor: RawFd, offset: u64, length: u64) {
 }
 
 pub fn descriptor_of(file: &Path) -> Option<RawFd> {
-    let wanted = fs::metadata(file).ok()?;
-    fs::read_dir("/proc/self/fd").ok()?.flatten().find_map(|entry| {
-        let found = fs::metadata(entry.path()).ok()?;
-        let is_it = (found.dev(), found.ino()) == (wanted.dev(), wanted.ino());
-        entry.file_name().to_str()?.parse().ok().filter(|_| is_it)
-    })
+    let wanted = fs::metadata(file).ok().map(|file| (file.dev(), file.ino()))?;
+    open_files().ok()?.find(|&(_, id)| id == wanted).map(|(descriptor, _)| descriptor)
 }
 
 #[cfg(test)]

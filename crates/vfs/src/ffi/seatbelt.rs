@@ -42,6 +42,7 @@ use std::sync::{Arc, LazyLock};
 use oneflush_blocklog::record_lock::{holder, record_lock_at};
 use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
 
+use super::descriptor::open_files;
 use crate::canary::{Canary, Found};
 use crate::error::Code;
 use crate::lock_bytes::{IN_USE, MAPPED, PENDING, SLOTS};
@@ -526,16 +527,17 @@ pub fn in_child(table: Option<StaticMutexGuard<'_, Table>>) -> Vec<RawFd> {
 /// Descriptors that SQLite keeps for its next connection to one of these databases. It opens them
 /// with a flag that few others use.
 fn spare_descriptors(databases: &[(RawFd, Id)]) -> Vec<RawFd> {
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return Vec::new() };
-    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse::<RawFd>().ok();
-    let is_spare = |&number: &RawFd| {
+    let Ok(files) = open_files() else { return Vec::new() };
+    let is_spare = |number: RawFd| {
         // SAFETY: nobody else is in this child. A number that is closed by now is an error.
         let file = unsafe { BorrowedFd::borrow_raw(number) };
-        fstat(file)
-            .is_ok_and(|stat| databases.iter().any(|&(_, id)| id == (stat.st_dev, stat.st_ino)))
-            && fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::NOFOLLOW))
+        fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::NOFOLLOW))
     };
-    entries.flatten().filter_map(number).filter(is_spare).collect()
+    files
+        .filter(|&(_, id)| databases.iter().any(|&(_, database)| database == id))
+        .map(|(number, _)| number)
+        .filter(|&number| is_spare(number))
+        .collect()
 }
 
 /// Lets a descriptor lead to another open file of its file, whether that still has a name or not.

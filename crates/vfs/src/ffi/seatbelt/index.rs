@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use oneflush_blocklog::record_lock::{holder, record_lock_in};
-use rustix::fs::{Stat, fstat, stat};
+use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 
+use super::super::descriptor::open_files;
 use crate::error::Code;
 use crate::lock_bytes::{MAPPED, SLOTS};
 use crate::own_file::OwnFile;
@@ -244,10 +245,6 @@ pub fn has_posix_lock(file: &OwnFile) -> Option<bool> {
 
 /// This process has the file open by another descriptor. Without one it has no POSIX lock on it.
 pub fn has_another_descriptor(file: &OwnFile, id: Id) -> bool {
-    let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else { return true };
-    descriptors.flatten().any(|entry| {
-        let number = entry.file_name().to_str().and_then(|number| number.parse::<RawFd>().ok());
-        number != Some(file.as_raw_fd())
-            && stat(entry.path()).is_ok_and(|one| (one.st_dev, one.st_ino) == id)
-    })
+    let own = file.as_raw_fd();
+    open_files().map_or(true, |mut files| files.any(|(number, one)| one == id && number != own))
 }
