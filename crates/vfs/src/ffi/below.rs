@@ -182,18 +182,21 @@ impl BelowFile {
     /// Takes the locks of the seatbelt where SQLite has mapped the index before.
     pub fn map_again(&self) {
         let mut region = std::ptr::null_mut();
-        self.map_index(|| call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region));
+        let map = || call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region);
+        let _ = self.map_index(map);
     }
 
     /// Maps the WAL index, or a part of it, by `map`.
-    pub fn map_index(&self, map: impl FnOnce() -> c_int) -> c_int {
+    pub fn map_index(&self, map: impl FnOnce() -> c_int) -> Result<(), Code> {
+        let map = || check(map());
         match self.belt() {
-            Some(belt) => belt.map(map, |&code| code == sqlite::SQLITE_OK),
+            Some(belt) => belt.map(map),
             None => map(),
         }
     }
 
-    pub fn unmap_index(&self, unmap: impl FnOnce() -> c_int) -> c_int {
+    pub fn unmap_index(&self, unmap: impl FnOnce() -> c_int) -> Result<(), Code> {
+        let unmap = || check(unmap());
         match self.belt() {
             Some(belt) => belt.unmap(unmap),
             None => unmap(),
@@ -312,8 +315,10 @@ impl Below for BelowFile {
 
     #[inline]
     fn lock(&self, level: LockLevel) -> Result<(), Code> {
-        let _apart = self.apart.filter(|_| level == LockLevel::Shared).map(Apart::to_lock);
-        let ask = || check(call!(self, xLock, level as c_int));
+        let ask = || {
+            let _apart = self.apart.filter(|_| level == LockLevel::Shared).map(Apart::to_lock);
+            check(call!(self, xLock, level as c_int))
+        };
         let Some(belt) = self.belt() else { return ask() };
         match level {
             LockLevel::Shared => belt.share(ask),

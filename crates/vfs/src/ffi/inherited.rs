@@ -127,7 +127,7 @@ unsafe extern "C" fn x_shm_lock(file: SqliteFile, offset: c_int, n: c_int, flags
 
 unsafe extern "C" fn x_shm_unmap(file: SqliteFile, _delete: c_int) -> c_int {
     // SAFETY: as SQLite called. The WAL index is not deleted, because others may use it.
-    unsafe { below(file).unmap_index(|| unmap_index(file, 0)) }
+    code_of(unsafe { below(file).unmap_index(|| unmap_index(file, 0)) })
 }
 
 unsafe extern "C" fn x_unlock(file: SqliteFile, wanted: c_int) -> c_int {

@@ -91,10 +91,6 @@ fn tell(state: &State) {
     }
 }
 
-fn code_of(code: c_int) -> Result<(), Code> {
-    if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Code(code)) }
-}
-
 fn check(code: c_int) -> Result<(), Error> {
     if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Error::Below(Code(code))) }
 }
@@ -385,7 +381,7 @@ unsafe extern "C" fn x_shm_map(
     let map = || pass_on!("xShmMap", file, xShmMap, region, size, extend, result);
     // SAFETY: as above.
     let api = unsafe { state(file) }.api;
-    callback_code(api, "xShmMap", || code_of(below.map_index(map)))
+    callback_code(api, "xShmMap", || below.map_index(map))
 }
 
 /// The number of slots of the WAL index, and the first slot that readers share.
@@ -476,7 +472,7 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, delete: c_int)
     let unmap = || pass_on!("xShmUnmap", file, xShmUnmap, delete);
     // SAFETY: as above.
     let api = unsafe { state(file) }.api;
-    let code = callback_code(api, "xShmUnmap", || code_of(below.unmap_index(unmap)));
+    let code = callback_code(api, "xShmUnmap", || below.unmap_index(unmap));
     // SAFETY: SQLite passes a file that we opened.
     if let Some(connection) = unsafe { state(file) }.file.main_of().filter(|_| delete != 0) {
         at_exit::index_unmapped(connection.database().path());

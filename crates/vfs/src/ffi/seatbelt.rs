@@ -49,7 +49,7 @@ use crate::lock_bytes::{IN_USE, MAPPED, PENDING, SLOTS};
 use crate::own_file::OwnFile;
 use crate::port::ShmLock;
 use crate::sync::{Mutex, StaticMutex, StaticMutexGuard, lock};
-use index::{Id, Index, Mapped, Slots, has_another_descriptor, has_posix_lock};
+use index::{Id, Index, Slots, has_another_descriptor, has_posix_lock};
 
 pub use index::Table;
 
@@ -131,28 +131,24 @@ impl Belt {
         unsafe { BorrowedFd::borrow_raw(self.descriptor) }
     }
 
-    /// Maps the index by SQLite's own function, which answers whether it can be written.
-    pub fn map<C>(&self, map: impl FnOnce() -> C, is_writable: impl FnOnce(&C) -> bool) -> C {
+    /// Maps the index by SQLite's own function. An index that cannot be written is an error of it.
+    pub fn map(&self, map: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
         if !self.is_ours() || !matches!(lock(&self.seat).at, At::Unmapped) {
             return map();
         }
         let mut table = TABLE.lock();
-        let code = map();
-        if is_writable(&code) {
-            let mut seat = lock(&self.seat);
-            seat.at = self.join(&mut table).map_or(At::Below, At::Index);
-            self.mark(&mut table, &mut seat);
-        }
-        code
+        map()?;
+        let mut seat = lock(&self.seat);
+        seat.at = self.join(&mut table).map_or(At::Below, At::Index);
+        self.mark(&mut table, &mut seat);
+        Ok(())
     }
 
     /// The index that SQLite has mapped for this database. `None`: locks of open files cannot be
     /// had on it.
     fn join(&self, table: &mut Table) -> Option<Arc<Index>> {
-        let is_it = |one: &&mut Mapped| one.index.database == self.database;
-        if let Some(mapped) = table.indexes.iter_mut().find(is_it) {
-            mapped.users += 1;
-            return Some(Arc::clone(&mapped.index));
+        if let Some(index) = table.of(self.database) {
+            return Some(index);
         }
         let (file, stat) = self.open_index(table)?;
         let id = (stat.st_dev, stat.st_ino);
@@ -165,7 +161,7 @@ impl Belt {
             return None;
         }
         let index = Arc::new(Index::new(self.database, file, &stat));
-        table.indexes.push(Mapped { index: Arc::clone(&index), users: 1, is_marked: true });
+        table.indexes.push(Arc::downgrade(&index));
         Some(index)
     }
 
@@ -190,10 +186,8 @@ impl Belt {
         let read = |file: BorrowedFd<'_>, bytes| {
             record_lock_at(file, libc::F_OFD_SETLK, libc::F_RDLCK, bytes).is_ok()
         };
-        let is_marked = table.of(index).is_some_and(|mapped| {
-            mapped.is_marked = mapped.is_marked || read(index.file.as_fd(), MAPPED);
-            mapped.is_marked
-        });
+        let is_marked = index.is_marked.load(SeqCst) || read(index.file.as_fd(), MAPPED);
+        index.is_marked.store(is_marked, SeqCst);
         if !is_marked || !read(self.file(), IN_USE) {
             return self.lose(table, seat);
         }
@@ -381,12 +375,13 @@ impl Belt {
 
     /// True: *mapped* was there, and has been let go.
     fn let_go_for_exclusive(&self) -> bool {
-        let mut table = TABLE.lock();
+        let _table = TABLE.lock();
         let mut seat = lock(&self.seat);
         self.let_in_use_go(&mut seat);
         let At::Index(index) = &seat.at else { return false };
-        let Some(mapped) = table.of(index).filter(|mapped| mapped.users == 1) else { return false };
-        std::mem::take(&mut mapped.is_marked)
+        // No other connection has it: they come and go under the table.
+        Arc::strong_count(index) == 1
+            && index.is_marked.swap(false, SeqCst)
             && record_lock_at(&index.file, libc::F_OFD_SETLK, libc::F_UNLCK, MAPPED).is_ok()
     }
 
@@ -429,7 +424,7 @@ impl Belt {
     }
 
     /// SQLite gives up its shared lock, or what it has above that, by `unlock`.
-    pub fn end_sharing<C>(&self, unlock: impl FnOnce() -> C) -> C {
+    pub fn end_sharing(&self, unlock: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
         if !self.is_ours() {
             return unlock();
         }
@@ -448,21 +443,21 @@ impl Belt {
     }
 
     /// SQLite unmaps the index for this connection, by `unmap`, or closes the connection.
-    pub fn unmap<C>(&self, unmap: impl FnOnce() -> C) -> C {
+    pub fn unmap(&self, unmap: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
         if !self.is_ours() || matches!(lock(&self.seat).at, At::Unmapped) {
             return unmap();
         }
         // Nobody maps the index between the end of SQLite's mapping and of ours.
         let mut table = TABLE.lock();
-        let code = unmap();
+        let unmapped = unmap();
         self.leave(&mut table, &mut lock(&self.seat), At::Unmapped);
-        code
+        unmapped
     }
 
     /// All locks go.
     pub fn comes_off(&self) {
-        self.unmap(|| ());
-        self.end_sharing(|| ());
+        let _ = self.unmap(|| Ok(()));
+        let _ = self.end_sharing(|| Ok(()));
     }
 
     /// SQLite closes the descriptor next.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use oneflush_blocklog::record_lock::{holder, record_lock_in};
 use rustix::fs::{Stat, fstat};
@@ -37,6 +37,8 @@ pub struct Index {
     counts_names: bool,
     /// Of each slot, how many connections share it; -1: one has it alone.
     slots: Mutex<[i32; SLOTS_LEN]>,
+    /// The file has *mapped*. Changed under the table.
+    pub is_marked: AtomicBool,
     /// The address of the slots of the connection that has all, whatever the numbers say; 0: none
     /// has. Changed under `slots`.
     alone: AtomicUsize,
@@ -49,18 +51,11 @@ pub struct Slots {
     exclusive: u8,
 }
 
-/// An index, and how many connections have it.
-pub struct Mapped {
-    pub index: Arc<Index>,
-    pub users: usize,
-    /// Its file has *mapped*.
-    pub is_marked: bool,
-}
-
 /// What the process has open for its belts.
 #[derive(Default)]
 pub struct Table {
-    pub indexes: Vec<Mapped>,
+    /// Each belongs to the connections that have mapped it, and goes with the last of them.
+    pub indexes: Vec<Weak<Index>>,
     /// Files that may not be closed yet (invariant 3), and their devices and inodes.
     pub parked: Vec<(OwnFile, Id)>,
     /// SQLite's descriptors of databases with a belt, which may have locks of their own.
@@ -68,7 +63,7 @@ pub struct Table {
 }
 
 impl Index {
-    /// `stat`: of the file, when it was opened.
+    /// `stat`: of the file, when it was opened. It has *mapped*.
     pub fn new(database: Id, file: OwnFile, stat: &Stat) -> Index {
         Index {
             database,
@@ -76,6 +71,7 @@ impl Index {
             id: (stat.st_dev, stat.st_ino),
             counts_names: stat.st_nlink > 0,
             slots: Mutex::new([0; SLOTS_LEN]),
+            is_marked: AtomicBool::new(true),
             alone: AtomicUsize::new(0),
         }
     }
@@ -200,24 +196,18 @@ impl Index {
 }
 
 impl Table {
-    pub fn of(&mut self, index: &Arc<Index>) -> Option<&mut Mapped> {
-        self.indexes.iter_mut().find(|mapped| Arc::ptr_eq(&mapped.index, index))
+    pub fn of(&self, database: Id) -> Option<Arc<Index>> {
+        self.indexes.iter().filter_map(Weak::upgrade).find(|index| index.database == database)
     }
 
     pub fn leave(&mut self, index: Arc<Index>) {
-        let Some(mapped) = self.of(&index) else { return };
-        mapped.users -= 1;
-        if mapped.users > 0 {
-            return;
-        }
-        self.indexes.retain(|mapped| !Arc::ptr_eq(&mapped.index, &index));
+        let Some(Index { file, id, .. }) = Arc::into_inner(index) else { return };
+        self.indexes.retain(|index| index.strong_count() > 0);
         self.parked.retain(|(file, _)| has_posix_lock(file) != Some(false));
         if self.parked.len() > PARKED {
             self.parked.retain(|(file, id)| has_another_descriptor(file, *id));
         }
-        if let Some(Index { file, id, .. }) = Arc::into_inner(index) {
-            self.retire(file, id);
-        }
+        self.retire(file, id);
     }
 
     /// Gives up a file: closes it, or parks it (invariant 3).
