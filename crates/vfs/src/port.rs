@@ -218,6 +218,11 @@ impl ShmLock {
         ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true }
     }
 
+    /// The call that takes, or releases, the checkpoint lock.
+    pub const fn of_checkpoint(acquire: bool) -> ShmLock {
+        ShmLock { first: ShmLock::CHECKPOINT, count: 1, acquire, exclusive: true }
+    }
+
     /// The call that takes, or releases, a reader's lock.
     pub const fn of_reader(slot: u8, acquire: bool) -> ShmLock {
         ShmLock { first: slot, count: 1, acquire, exclusive: false }

@@ -114,13 +114,9 @@ impl WalIndex for Database {
     }
 }
 
-fn checkpoint_lock(acquire: bool) -> ShmLock {
-    ShmLock { first: ShmLock::CHECKPOINT, count: 1, acquire, exclusive: true }
-}
-
 /// Copies one page as SQLite does. SQLite ignores the answer of the last call.
 fn copy_a_page(connection: &Plain, database: &Database) {
-    connection.shm_lock(database, checkpoint_lock(true)).unwrap();
+    connection.shm_lock(database, ShmLock::of_checkpoint(true)).unwrap();
     connection.checkpoint_announced(true).unwrap();
     connection.write(database, Role::Db, &[1; 512], 512).unwrap();
     let _ = connection.checkpoint_announced(false);
@@ -154,13 +150,13 @@ fn connection_with(
 fn a_pass_syncs_what_it_has_copied_before_sqlite_takes_it_for_done() {
     let (checkpointer, database) = connection(Purpose::Checkpoints);
     copy_a_page(&checkpointer, &database);
-    checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
+    checkpointer.shm_lock(&database, ShmLock::of_checkpoint(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Synced, Call::Released]);
 
     // A checkpoint of the application is SQLite's own affair.
     let (application, database) = connection(Purpose::ReadWrite);
     copy_a_page(&application, &database);
-    application.shm_lock(&database, checkpoint_lock(false)).unwrap();
+    application.shm_lock(&database, ShmLock::of_checkpoint(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Released]);
 }
 
@@ -350,12 +346,12 @@ fn a_pass_whose_sync_failed_is_not_believed_by_anybody() {
         checkpointer.sync(&database, Role::Db, SyncRequest::ALL).is_err(),
         "a second sync would succeed"
     );
-    checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
+    checkpointer.shm_lock(&database, ShmLock::of_checkpoint(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Forgot, Call::Released]);
     // That happens once, and nothing is copied any more.
-    checkpointer.shm_lock(&database, checkpoint_lock(true)).unwrap();
+    checkpointer.shm_lock(&database, ShmLock::of_checkpoint(true)).unwrap();
     assert!(checkpointer.write(&database, Role::Db, &[1; 512], 512).is_err());
-    checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
+    checkpointer.shm_lock(&database, ShmLock::of_checkpoint(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Released]);
 }
 

@@ -1,8 +1,7 @@
 //! A file of the VFS below, by its raw `sqlite3_file`.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::fd::{BorrowedFd, RawFd};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -46,7 +45,7 @@ struct Seatbelt {
     /// Device and inode.
     id: Option<(u64, u64)>,
     /// The name that is to lead to the file.
-    name: Option<Box<Path>>,
+    name: Option<CString>,
     /// Of a database, where its descriptor is known.
     belt: Option<Belt>,
     /// Of a database.
@@ -113,17 +112,15 @@ impl BelowFile {
     }
 
     /// The same file, whose name is to lead to it as long as it is open.
-    pub fn with_name(self, name: &Path) -> BelowFile {
+    pub fn with_name(self, name: &CStr) -> BelowFile {
         let seatbelt = Seatbelt { id: self.id(), name: Some(name.into()), ..Seatbelt::default() };
         BelowFile { seatbelt: Some(Arc::new(seatbelt)), ..self }
     }
 
     /// The same for a main database file, which gets locks of the seatbelt too if it `has_locks`.
-    /// `index_path`: the WAL index.
     pub fn with_seatbelt(
         self,
-        name: &Path,
-        index_path: PathBuf,
+        name: &CStr,
         canary: &Arc<Canary>,
         has_locks: bool,
         refuses_wal: bool,
@@ -131,7 +128,7 @@ impl BelowFile {
         let id = self.seatbelt.as_ref().and_then(|seatbelt| seatbelt.id);
         let known = self.descriptor.zip(id).filter(|_| has_locks);
         let belt =
-            known.map(|(descriptor, id)| Belt::new(descriptor, id, index_path, Arc::clone(canary)));
+            known.map(|(descriptor, id)| Belt::new(descriptor, id, name, Arc::clone(canary)));
         let (name, wal_reset) = (Some(name.into()), Some(WalReset::default()));
         let seatbelt = Seatbelt { id, name, belt, wal_reset, refuses_wal };
         BelowFile { seatbelt: Some(Arc::new(seatbelt)), ..self }
@@ -229,8 +226,8 @@ impl BelowFile {
         self.file
     }
 
-    /// A number in the first region of the WAL index. None if the region cannot be had.
-    fn wal_index(&self, at: usize) -> Option<&AtomicU32> {
+    /// Numbers in the first region of the WAL index. None if the region cannot be had.
+    fn wal_index<const N: usize>(&self, at: [usize; N]) -> Option<[&AtomicU32; N]> {
         let mut region = std::ptr::null_mut();
         let code = call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region);
         if code != sqlite::SQLITE_OK || region.is_null() {
@@ -238,20 +235,20 @@ impl BelowFile {
         }
         // SAFETY: the region stays mapped while the WAL index is open. It is longer than the place,
         // which is aligned. Others write there too, hence the atomic.
-        Some(unsafe { AtomicU32::from_ptr(region.cast::<u8>().add(at).cast()) })
+        Some(at.map(|at| unsafe { AtomicU32::from_ptr(region.cast::<u8>().add(at).cast()) }))
     }
 
     /// The salts of the WAL in the first copy of the index's header.
-    pub fn wal_salts(&self) -> Option<u64> {
-        let [first, second] = [SALTS, SALTS + 4].map(|at| self.wal_index(at));
-        let number = |word: &AtomicU32| u64::from(word.load(Ordering::SeqCst));
-        Some(number(first?) << 32 | number(second?))
+    pub fn wal_salts(&self) -> Option<[u32; 2]> {
+        let salts = self.wal_index([SALTS, SALTS + 4])?;
+        Some(salts.map(|word| word.load(Ordering::SeqCst)))
     }
 
     /// The index says of more frames than there are that they are copied.
     pub fn says_too_much_is_copied(&self) -> bool {
-        let number = |at| self.wal_index(at).map(|word| word.load(Ordering::SeqCst));
-        number(N_BACKFILL) > number(MX_FRAME)
+        self.wal_index([N_BACKFILL, MX_FRAME]).is_some_and(|[copied, frames]| {
+            copied.load(Ordering::SeqCst) > frames.load(Ordering::SeqCst)
+        })
     }
 
     /// Takes or releases slots, and no more.
@@ -385,13 +382,12 @@ impl Below for BelowFile {
     }
 
     fn lost_name(&self) -> Option<String> {
-        let lost = |path: &Path| path.to_string_lossy().into_owned();
         let Seatbelt { id, name, .. } = self.seatbelt.as_deref()?;
-        let is_lost = |path: &&Path| {
-            self.borrowed().zip(*id).is_some_and(|(open, id)| is_lost(path, open, id))
+        let is_lost = |name: &&CStr| {
+            self.borrowed().zip(*id).is_some_and(|(open, id)| is_lost(name, open, id))
         };
-        let name = name.as_deref().filter(is_lost);
-        name.map(lost).or_else(|| self.belt()?.lost_index().map(lost))
+        let lost = name.as_deref().filter(is_lost).or_else(|| self.belt()?.lost_index());
+        lost.map(|name| name.to_string_lossy().into_owned())
     }
 
     /// The lock belongs to this connection's open file, so connections of one process exclude each
@@ -432,17 +428,17 @@ impl WalIndex for BelowFile {
     }
 
     fn published_frames(&self) -> Option<u32> {
-        self.wal_index(MX_FRAME).map(|frames| frames.load(Ordering::SeqCst))
+        self.wal_index([MX_FRAME]).map(|[frames]| frames.load(Ordering::SeqCst))
     }
 
     fn forget_backfill(&self) {
-        if let Some(frames) = self.wal_index(N_BACKFILL) {
+        if let Some([frames]) = self.wal_index([N_BACKFILL]) {
             frames.store(0, Ordering::SeqCst);
         }
     }
 
     fn believe_backfill(&self, frames: u32) {
-        if let Some(backfill) = self.wal_index(N_BACKFILL) {
+        if let Some([backfill]) = self.wal_index([N_BACKFILL]) {
             backfill.fetch_max(frames, Ordering::SeqCst);
         }
     }

@@ -9,10 +9,9 @@
 //! A refused open has created nothing: options are read and checked before the VFS below is called.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, CString, OsString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -160,8 +159,7 @@ impl Request<'_> {
         });
         if connection.options().has_seatbelt() {
             below = below.with_seatbelt(
-                Path::new(path),
-                self.index_path(),
+                self.c_name(),
                 connection.database().canary(),
                 self.shim.has_posix_locks,
                 refuses_wal,
@@ -170,11 +168,10 @@ impl Request<'_> {
         Ok(Opened { below, owner: Owner::Connection(connection), other_name: None })
     }
 
-    /// The WAL index, as SQLite names it. The database has a name.
-    fn index_path(&self) -> PathBuf {
-        // SAFETY: SQLite's name of the database, which ends with a NUL.
-        let name = unsafe { CStr::from_ptr(self.name) };
-        OsString::from_vec([name.to_bytes(), b"-shm"].concat()).into()
+    /// SQLite's name of a database or of a WAL.
+    fn c_name(&self) -> &CStr {
+        // SAFETY: such a file has a name, which ends with a NUL and outlives the request.
+        unsafe { CStr::from_ptr(self.name) }
     }
 
     /// Checks whether this database may be opened with these options, here and now.
@@ -252,13 +249,10 @@ impl Request<'_> {
             &owner,
             Owner::Connection(connection) if connection.options().has_seatbelt()
         );
-        let name = other_name.as_deref().map_or(self.path.as_deref(), |name| name.to_str().ok());
         let open = |flags| {
             let wal = self.open_below(flags, other_name.as_deref())?;
-            Ok(match name.filter(|_| has_seatbelt) {
-                Some(name) => wal.with_name(Path::new(name)),
-                None => wal,
-            })
+            let name = other_name.as_deref().unwrap_or_else(|| self.c_name());
+            Ok(if has_seatbelt { wal.with_name(name) } else { wal })
         };
         // SAFETY: a WAL has a name.
         let below = if owner.has_durable_wal() && unsafe { exists(self.shim, self.name) } {

@@ -31,11 +31,13 @@
 
 mod index;
 
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock};
 
@@ -53,6 +55,9 @@ use index::{Id, Index, Slots, has_another_descriptor, has_posix_lock};
 
 pub use index::Table;
 
+/// What SQLite adds to the name of a database.
+const INDEX_ENDS: &[u8] = b"-shm";
+
 static TABLE: LazyLock<StaticMutex<Table>> = LazyLock::new(StaticMutex::default);
 
 /// How often this process is the child of a fork. A belt of another generation is the parent's.
@@ -64,7 +69,7 @@ pub struct Belt {
     /// SQLite's own descriptor of the database. It is open as long as the connection.
     descriptor: RawFd,
     database: Id,
-    index_path: PathBuf,
+    index_path: CString,
     canary: Arc<Canary>,
     seat: Mutex<Seat>,
     /// What is to be told in SQLite's error log.
@@ -101,8 +106,13 @@ enum At {
 }
 
 impl Belt {
-    /// `database`: device and inode.
-    pub fn new(descriptor: RawFd, database: Id, index_path: PathBuf, canary: Arc<Canary>) -> Belt {
+    /// `database`: device and inode. `name`: its name.
+    pub fn new(descriptor: RawFd, database: Id, name: &CStr, canary: Arc<Canary>) -> Belt {
+        let index_path = [name.to_bytes(), INDEX_ENDS].concat();
+        Belt::of(descriptor, database, CString::new(index_path).unwrap_or_default(), canary)
+    }
+
+    fn of(descriptor: RawFd, database: Id, index_path: CString, canary: Arc<Canary>) -> Belt {
         TABLE.lock().databases.push((descriptor, database));
         Belt {
             generation: GENERATION.load(SeqCst),
@@ -118,7 +128,7 @@ impl Belt {
 
     /// The same connection in the child of a fork.
     pub fn again(&self, canary: Arc<Canary>) -> Belt {
-        Belt::new(self.descriptor, self.database, self.index_path.clone(), canary)
+        Belt::of(self.descriptor, self.database, self.index_path.clone(), canary)
     }
 
     /// False: the belt came with a fork, and says nothing of this process.
@@ -167,7 +177,7 @@ impl Belt {
 
     fn open_index(&self, table: &mut Table) -> Option<(OwnFile, Stat)> {
         if !table.parked.is_empty()
-            && let Ok(named) = stat(&self.index_path)
+            && let Ok(named) = stat(&*self.index_path)
             && let Some(at) =
                 table.parked.iter().position(|&(_, id)| id == (named.st_dev, named.st_ino))
         {
@@ -175,7 +185,7 @@ impl Belt {
         }
         let mut how = OpenOptions::new();
         how.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
-        let file = OwnFile::open(|| how.open(&self.index_path)).ok()?;
+        let file = OwnFile::open(|| how.open(path_of(&self.index_path))).ok()?;
         let stat = fstat(&file).ok()?;
         Some((file, stat))
     }
@@ -280,13 +290,14 @@ impl Belt {
     /// Keeps a message about the database of this name.
     #[cold]
     fn say(&self, message: impl FnOnce(&str) -> String) {
-        let index = self.index_path.to_string_lossy();
-        *lock(&self.message) = Some(message(index.strip_suffix("-shm").unwrap_or(&index)));
+        let index = self.index_path.to_bytes();
+        let database = index.strip_suffix(INDEX_ENDS).unwrap_or(index);
+        *lock(&self.message) = Some(message(&String::from_utf8_lossy(database)));
         self.has_message.store(true, SeqCst);
     }
 
     /// The name of the index, if it leads elsewhere.
-    pub fn lost_index(&self) -> Option<&Path> {
+    pub fn lost_index(&self) -> Option<&CStr> {
         let At::Index(index) = &lock(&self.seat).at else { return None };
         is_lost(&self.index_path, index.file.as_fd(), index.id).then_some(&self.index_path)
     }
@@ -480,10 +491,14 @@ impl Drop for Belt {
     }
 }
 
+fn path_of(name: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(name.to_bytes()))
+}
+
 /// The name leads to another file, or to none. `open`: the file that it is to lead to.
-pub fn is_lost(name: &Path, open: BorrowedFd<'_>, id: Id) -> bool {
+pub fn is_lost(name: &CStr, open: BorrowedFd<'_>, id: Id) -> bool {
     let leads = stat(name).map(|found| (found.st_dev, found.st_ino));
-    leads != Ok(id) && is_elsewhere(name, open)
+    leads != Ok(id) && is_elsewhere(path_of(name), open)
 }
 
 /// Whether the open file has no name any more, or another one in a folder that is still there. The

@@ -15,11 +15,12 @@
 //! while it began the WAL anew. Frames that are copied twice do no harm. A writer is told "busy",
 //! because its transaction may have begun without these frames.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use super::below::BelowFile;
 use crate::error::Code;
 use crate::port::{ShmLock, WalIndex};
+use crate::sync::{Mutex, lock};
 
 /// What a connection has of the locks that matter here.
 #[derive(Default)]
@@ -27,11 +28,7 @@ pub struct WalReset {
     checkpoints: AtomicBool,
     writes: AtomicBool,
     /// The salts when the checkpoint lock was taken.
-    salts: AtomicU64,
-}
-
-const fn alone(slot: u8, acquire: bool) -> ShmLock {
-    ShmLock { first: slot, count: 1, acquire, exclusive: true }
+    salts: Mutex<Option<[u32; 2]>>,
 }
 
 impl WalReset {
@@ -54,9 +51,7 @@ impl WalReset {
         match call.first {
             ShmLock::CHECKPOINT => {
                 self.checkpoints.store(true, SeqCst);
-                if let Some(salts) = index.wal_salts() {
-                    self.salts.store(salts, SeqCst);
-                }
+                *lock(&self.salts) = index.wal_salts();
                 if index.says_too_much_is_copied() {
                     index.forget_backfill();
                 }
@@ -71,7 +66,7 @@ impl WalReset {
                 Ok(())
             }
             ShmLock::READ if self.checkpoints.load(SeqCst) && !self.writes.load(SeqCst) => {
-                let is_new = index.wal_salts().is_some_and(|now| now != self.salts.load(SeqCst));
+                let is_new = index.wal_salts() != *lock(&self.salts);
                 if is_new { Err(Code::BUSY) } else { Ok(()) }
             }
             _ => Ok(()),
@@ -84,8 +79,8 @@ impl WalReset {
             index.forget_backfill();
             return Ok(());
         }
-        index.lock_slot(alone(ShmLock::CHECKPOINT, true))?;
+        index.lock_slot(ShmLock::of_checkpoint(true))?;
         index.forget_backfill();
-        index.lock_slot(alone(ShmLock::CHECKPOINT, false))
+        index.lock_slot(ShmLock::of_checkpoint(false))
     }
 }
