@@ -332,10 +332,6 @@ pub struct Options {
     pub(crate) retires_log: bool,
     /// Whether unsafe ground is only reported, and nothing is refused or left out for it.
     pub allows_unsafe_ground: bool,
-    /// The place is not safe for WAL mode. No user can ask for it.
-    pub(crate) refuses_wal: bool,
-    /// The place is safe for WAL mode only if locks keep others out there.
-    pub(crate) tries_locks: bool,
     /// Whether SQLite's locks are held so that no `close()` takes them away. `None`: with each
     /// strategy but `stock`.
     pub seatbelt: Option<bool>,
@@ -365,8 +361,6 @@ impl Default for Options {
             leaves_log: false,
             retires_log: false,
             allows_unsafe_ground: false,
-            refuses_wal: false,
-            tries_locks: false,
             seatbelt: None,
         }
     }

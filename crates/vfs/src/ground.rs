@@ -42,20 +42,39 @@ pub fn before_open(
     path: &str,
     options: &mut Options,
     say: impl FnOnce(&str),
-) -> Result<(), OptionError> {
+) -> Result<WalMode, OptionError> {
     if options.strategy == StrategyKind::Stock && !options.has_seatbelt() {
-        return Ok(());
+        return Ok(WalMode::Works);
     }
     let Some(Ground { file_system, fault: Some(fault) }) = Ground::of(Path::new(path)) else {
-        return Ok(());
+        return Ok(WalMode::Works);
     };
-    fits(&file_system, fault, options).map(|said| {
-        if let Some(said) = said
-            && lock(&SAID).insert(path.to_owned())
-        {
-            say(&format!("oneflush: {path}: {said}"));
+    if let Some(said) = fits(&file_system, fault, options)?
+        && lock(&SAID).insert(path.to_owned())
+    {
+        say(&format!("oneflush: {path}: {said}"));
+    }
+    Ok(WalMode::with(fault, options))
+}
+
+/// Whether a place is safe for WAL mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalMode {
+    Works,
+    /// It works if locks keep others out. That has to be tried.
+    WorksIfLocksDo,
+    Refused,
+}
+
+impl WalMode {
+    fn with(fault: Fault, options: &Options) -> WalMode {
+        match fault {
+            _ if options.allows_unsafe_ground || !options.has_seatbelt() => WalMode::Works,
+            Fault::Shared => WalMode::Refused,
+            Fault::Fuse => WalMode::WorksIfLocksDo,
+            Fault::Writeback | Fault::NoBarrier | Fault::Memory => WalMode::Works,
         }
-    })
+    }
 }
 
 /// What a strategy does in a directory, with the default options.
@@ -131,11 +150,9 @@ fn fits(
     options.keep_wal = false;
     options.prealloc_bytes = 0;
     options.checkpoints_in_background = false;
-    if fault == Fault::Shared && options.has_seatbelt() {
-        options.refuses_wal = true;
+    if WalMode::with(fault, options) == WalMode::Refused {
         return Ok(Some(no_wal(file_system, fault.why())));
     }
-    options.tries_locks = options.has_seatbelt();
     Ok(Some(format!("on {file_system} plain does as SQLite alone: {fault} [OF-123]")))
 }
 
@@ -205,7 +222,8 @@ mod tests {
         assert!(fits("9p", Fault::Shared, &mut allowed).unwrap().is_some());
         assert!(allowed.group_commit && allowed.keep_wal);
         assert!(fits("9p", Fault::Shared, &mut options).unwrap().unwrap().contains("9p"));
-        assert!(options.refuses_wal && !allowed.refuses_wal);
+        let wal_mode = |options| WalMode::with(Fault::Shared, options);
+        assert_eq!((wal_mode(&options), wal_mode(&allowed)), (WalMode::Refused, WalMode::Works));
         assert!(!options.group_commit && !options.keep_wal && !options.checkpoints_in_background);
         assert_eq!(options.prealloc_bytes, 0);
     }

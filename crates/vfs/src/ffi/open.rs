@@ -34,7 +34,7 @@ use crate::connection::{Connection, Database, Opening};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{Absorbed, File, Owner};
-use crate::ground;
+use crate::ground::{self, WalMode};
 use crate::path;
 use crate::port::{Below, Purpose};
 use crate::role::Role;
@@ -127,9 +127,10 @@ impl Request<'_> {
             None => unsafe { options(self.shim, self.name, self.path.as_deref(), self.flags) }?,
         };
         let path = self.path.as_deref();
-        if let Some(path) = path {
-            self.check(path, &mut options, is_checkpointer)?;
-        }
+        let refuses_wal = match path {
+            Some(path) => self.check(path, &mut options, is_checkpointer)?,
+            None => false,
+        };
         let mut below = self.open_below(self.flags, None)?;
         if let Some(path) = path
             && options.strategy != StrategyKind::Stock
@@ -145,7 +146,6 @@ impl Request<'_> {
             0 => Purpose::ReadWrite,
             _ => Purpose::ReadOnly,
         };
-        let refuses_wal = options.refuses_wal;
         let Some(path) = path else {
             return Ok(Opened { below, owner: Owner::Nobody, other_name: None });
         };
@@ -174,8 +174,14 @@ impl Request<'_> {
         unsafe { CStr::from_ptr(self.name) }
     }
 
-    /// Checks whether this database may be opened with these options, here and now.
-    fn check(&self, path: &str, options: &mut Options, is_checkpointer: bool) -> Result<(), Error> {
+    /// Checks whether this database may be opened with these options, here and now. True: without
+    /// WAL mode.
+    fn check(
+        &self,
+        path: &str,
+        options: &mut Options,
+        is_checkpointer: bool,
+    ) -> Result<bool, Error> {
         let api = &self.shim.api;
         if !path::is_name(path) {
             *options = without_name(self.shim, options.clone(), path)?;
@@ -188,18 +194,19 @@ impl Request<'_> {
         })?;
         fits_those_who_have_it_open(path, options)?;
         let is_file = self.flags & sqlite::SQLITE_OPEN_MEMORY == 0;
-        if self.shim.is_over_unix && !is_checkpointer && is_file {
-            let say = |message: &str| api.log(sqlite::SQLITE_WARNING, message);
-            ground::before_open(path, options, say).map_err(|source| {
-                Error::Option(Box::new(RefusedOption { path: path.to_owned(), source }))
-            })?;
-            if options.tries_locks && !locks_keep_out(Path::new(path)) {
-                options.refuses_wal = true;
-                let why = "locks keep nobody out; use a local disk";
-                say(&format!("oneflush: {path}: {}", ground::no_wal("this file system", why)));
-            }
+        if !self.shim.is_over_unix || is_checkpointer || !is_file {
+            return Ok(false);
         }
-        Ok(())
+        let say = |message: &str| api.log(sqlite::SQLITE_WARNING, message);
+        let wal_mode = ground::before_open(path, options, say).map_err(|source| {
+            Error::Option(Box::new(RefusedOption { path: path.to_owned(), source }))
+        })?;
+        if wal_mode != WalMode::WorksIfLocksDo || locks_keep_out(Path::new(path)) {
+            return Ok(wal_mode == WalMode::Refused);
+        }
+        let why = "locks keep nobody out; use a local disk";
+        say(&format!("oneflush: {path}: {}", ground::no_wal("this file system", why)));
+        Ok(true)
     }
 
     /// Opens a file beside a database, or a temporary one.
