@@ -92,13 +92,7 @@ impl<S: Store> WalConnection<S> {
     /// Waits for the turn to close, if this is a close. "Busy": another connection shares the
     /// database. It comes here as well when it closes.
     pub(super) fn take_turn_to_close(&self, main: &dyn Below) -> Result<(), Code> {
-        if !self.has_wal() {
-            return Ok(());
-        }
-        // Nobody is the last to use files that have lost their names: nothing is copied, and
-        // nothing is deleted.
-        self.check_names(lock(&self.wal).as_deref()).map_err(|_| Code::BUSY)?;
-        if *lock(&self.closing) != Closing::Announced {
+        if *lock(&self.closing) != Closing::Announced || !self.has_wal() {
             return Ok(());
         }
         let has_turn = wait_for_turn_to_close(|| main.turn_to_close(true).is_ok());

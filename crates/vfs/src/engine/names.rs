@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::fs::statvfs;
 
-use super::connection::WalConnection;
+use super::connection::{InWalMode, WalConnection};
 use super::store::Store;
 use crate::error::Code;
 use crate::port::{Below, MainFile};
@@ -39,6 +39,15 @@ impl<S: Store> WalConnection<S> {
             None => Ok(()),
             Some(name) => Err(self.lost(&name, main, wal)),
         }
+    }
+
+    /// "Busy": nobody has files alone that have lost their names, with a WAL open. So nothing is
+    /// copied into them, and nothing is deleted by their names.
+    pub(super) fn may_be_alone(&self) -> Result<(), Code> {
+        if !self.has_wal() {
+            return Ok(());
+        }
+        self.check_names(lock(&self.wal).as_deref()).map_err(|_| Code::BUSY)
     }
 
     #[cold]
