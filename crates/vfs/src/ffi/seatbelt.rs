@@ -350,17 +350,17 @@ impl Belt {
         if !self.is_ours() {
             return ask();
         }
-        {
+        let (is_lost, is_reserved) = {
             let seat = lock(&self.seat);
-            // Nobody checkpoints by an index that others have left, or deletes files by its name.
-            if matches!(seat.at, At::Lost) {
-                return Err(Code::BUSY);
-            }
-            // In a rollback mode SQLite has the pending byte itself by now.
-            if seat.is_reserved {
-                drop(seat);
-                return ask();
-            }
+            (matches!(seat.at, At::Lost), seat.is_reserved)
+        };
+        // Nobody checkpoints by an index that others have left, or deletes files by its name.
+        if is_lost {
+            return Err(Code::BUSY);
+        }
+        // In a rollback mode SQLite has the pending byte itself by now.
+        if is_reserved {
+            return ask();
         }
         self.let_go_for_exclusive();
         let mut answer = ask();
@@ -373,7 +373,7 @@ impl Belt {
             answer = self.be_alone(&mut seat);
             if answer.is_ok() {
                 // The slots kept all others from what this connection has read.
-                seat.canary = Some(self.canary.begins_anew(self.file()));
+                seat.canary = seat.canary.map(|_| self.canary.begins_anew(self.file()));
                 return Ok(());
             }
             self.end_alone(&mut seat);
