@@ -49,6 +49,7 @@ mod absorbing;
 mod f2fs;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod fakes;
+mod in_place;
 mod journal;
 mod left_journal;
 mod linked;

@@ -25,6 +25,7 @@ use oneflush_blocklog::{Lsn, Uuid};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::in_place::{grow_file, is_for_the_log, write_in_place};
 use super::left_journal::LastCommit;
 use super::linked::Named;
 use super::open_log::{LogCounts, NotAppended, OpenLog};
@@ -39,7 +40,7 @@ use crate::kill_point::KillPoint;
 use crate::names::journal_path;
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::{Board, Private};
-use crate::strategy::guard::{self, Mode};
+use crate::strategy::guard;
 use crate::strategy::log_files::{LogFiles, code_of};
 use crate::strategy::log_life::{AttachError, Attached, How, LogLife};
 use crate::strategy::mutant::{self, Mutant};
@@ -660,55 +661,4 @@ fn exclusively(
     let done = locked.map_err(AttachError::from).and_then(|()| act());
     let unlocked = main.unlock(LockLevel::Shared);
     done.and_then(|()| Ok(unlocked?))
-}
-
-/// False for what a log of these pages cannot take: a new database, whose header could not take the
-/// guard, and a change of the journal mode or of the page size.
-pub fn is_for_the_log(main: &dyn Below, batch: &Batch<'_>) -> Result<bool, Code> {
-    if batch.size_bytes_before < batch.unit_bytes {
-        return Ok(false);
-    }
-    let is_fit = |header: &[u8]| {
-        guard::mode(header) == Some(Mode::Rollback)
-            && u64::from(guard::page_bytes(header)) == batch.unit_bytes
-    };
-    Ok(is_fit(&guard::header(main)?) && batch.page(1).is_none_or(is_fit))
-}
-
-/// Writes the pages behind the end of the file. `SQLITE_FULL` leaves the file as it was.
-pub fn grow_file(main: &dyn Below, batch: &Batch<'_>) -> Result<(), Error> {
-    for (offset, unit) in batch.writes().filter(|(offset, _)| *offset >= batch.size_bytes_before) {
-        if let Err(code) = main.write(unit, offset) {
-            let _ = main.truncate(batch.size_bytes_before);
-            return Err(code.into());
-        }
-    }
-    Ok(())
-}
-
-/// Writes a batch in place that the log has. After an error `Busy` stays: until a replay has
-/// cleared it, nobody reads the file, and nobody commits.
-pub fn write_in_place(log: &OpenLog, main: &dyn Below, batch: &Batch<'_>) -> Result<(), Code> {
-    let mut page_one = Vec::new();
-    let written = batch.writes().enumerate().try_for_each(|(at, (offset, unit))| {
-        main.write(guarded(unit, offset, log, &mut page_one), offset)?;
-        if at == 0 {
-            KillPoint::HalfInPlace.reached();
-        }
-        Ok::<(), Code>(())
-    });
-    let is_long_enough = batch.size_bytes == batch.size_bytes_before.max(batch.end_bytes());
-    written?;
-    if is_long_enough { Ok(()) } else { main.truncate(batch.size_bytes) }
-}
-
-/// The unit as it is written to the file: page 1 gets the guard.
-fn guarded<'a>(unit: &'a [u8], offset: u64, log: &OpenLog, page_one: &'a mut Vec<u8>) -> &'a [u8] {
-    if offset != 0 {
-        return unit;
-    }
-    page_one.clear();
-    page_one.extend_from_slice(unit);
-    guard::set(page_one, log.log.uuid());
-    page_one
 }

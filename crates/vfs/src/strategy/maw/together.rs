@@ -35,15 +35,14 @@ use std::sync::Arc;
 
 use oneflush_blocklog::{Log, Uuid};
 
+use super::in_place::{grow_file, is_for_the_log, write_in_place};
 use super::linked::{self, ByVfs, Coordinator, Follower, Linked, Need, settled};
 use super::open_log::{OpenLog, Place};
 use super::overlay::Batch;
 use super::provider::Outcome;
 use super::record::Link;
 use super::replay::Replayed;
-use super::shared::{
-    MawLog, State, grow_file, is_for_the_log, must_be_whole, under_lock, write_in_place,
-};
+use super::shared::{MawLog, State, must_be_whole, under_lock};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
