@@ -174,22 +174,23 @@ impl Index {
         had.shared &= !mask;
         had.exclusive &= !mask;
         let mut slots = lock(&self.slots);
+        let mut left = rest;
+        while left != 0 {
+            let users = &mut slots[left.trailing_zeros() as usize];
+            let slot = left & left.wrapping_neg();
+            if *users > 1 {
+                rest &= !slot;
+            }
+            *users = (*users - 1).max(0);
+            left &= !slot;
+        }
+        // Slots that lie together are released together.
         let mut released = Ok(());
         while rest != 0 {
             let first = rest.trailing_zeros() as usize;
-            if slots[first] > 1 {
-                slots[first] -= 1;
-                rest &= !(1 << first);
-                continue;
-            }
-            // Slots that lie together are released together.
-            let mut end = first;
-            while end < SLOTS_LEN && rest & (1 << end) != 0 && slots[end] <= 1 {
-                slots[end] = 0;
-                rest &= !(1 << end);
-                end += 1;
-            }
-            released = released.and(self.set(libc::F_UNLCK, first..end));
+            let count = (rest >> first).trailing_ones() as usize;
+            rest &= !((((1_u16 << count) - 1) << first) as u8);
+            released = released.and(self.set(libc::F_UNLCK, first..first + count));
         }
         released
     }
