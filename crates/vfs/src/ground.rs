@@ -58,9 +58,12 @@ pub fn before_open(
 }
 
 /// Whether a place is safe for WAL mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WalMode {
+    #[default]
     Works,
+    /// `unsafe_ground=allow`, or there is no seatbelt.
+    Allowed,
     /// It works if locks keep others out. That has to be tried.
     WorksIfLocksDo,
     Refused,
@@ -69,7 +72,7 @@ pub enum WalMode {
 impl WalMode {
     fn with(fault: Fault, options: &Options) -> WalMode {
         match fault {
-            _ if options.allows_unsafe_ground || !options.has_seatbelt() => WalMode::Works,
+            _ if options.allows_unsafe_ground || !options.has_seatbelt() => WalMode::Allowed,
             Fault::Shared => WalMode::Refused,
             Fault::Fuse => WalMode::WorksIfLocksDo,
             Fault::Writeback | Fault::NoBarrier | Fault::Memory => WalMode::Works,
@@ -223,7 +226,7 @@ mod tests {
         assert!(allowed.group_commit && allowed.keep_wal);
         assert!(fits("9p", Fault::Shared, &mut options).unwrap().unwrap().contains("9p"));
         let wal_mode = |options| WalMode::with(Fault::Shared, options);
-        assert_eq!((wal_mode(&options), wal_mode(&allowed)), (WalMode::Refused, WalMode::Works));
+        assert_eq!((wal_mode(&options), wal_mode(&allowed)), (WalMode::Refused, WalMode::Allowed));
         assert!(!options.group_commit && !options.keep_wal && !options.checkpoints_in_background);
         assert_eq!(options.prealloc_bytes, 0);
     }

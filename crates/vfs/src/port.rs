@@ -38,10 +38,11 @@ pub trait Below: Send + Sync {
     fn owner(&self) -> Option<(u32, u32, u32)> {
         None
     }
-    /// The name of this file, or of the index of a main file, if it leads to another file by now or
-    /// to none. False negatives are possible, for example where the folder cannot be reached.
-    fn lost_name(&self) -> Option<String> {
-        None
+    /// What the file's name leads to. The error is the name of this file, or of the index of a main
+    /// file, if it leads to another file by now or to none. False negatives are possible, for
+    /// example where the folder cannot be reached. `None`: the file tells nothing by its stamp.
+    fn look_at_name(&self) -> Result<Option<Stamp>, String> {
+        Ok(None)
     }
     /// Takes the turn to close the database, or gives it back. `BUSY`: another connection, of
     /// whichever process, has it. Without such a lock every connection has its turn.
@@ -55,12 +56,43 @@ pub trait Below: Send + Sync {
     }
 }
 
+/// What the file system says of a file that somebody may have written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub size_bytes: i64,
+    /// Seconds and nanoseconds.
+    pub modified: (i64, i64),
+    /// The last access has the same time, as `touch` leaves it and no write does.
+    pub is_touched: bool,
+}
+
+impl Stamp {
+    /// Nobody has written to the file since it had the stamp `earlier`.
+    pub fn may_follow(self, earlier: Stamp) -> bool {
+        self.size_bytes == earlier.size_bytes
+            && (self.is_touched || self.modified == earlier.modified)
+    }
+}
+
+/// How far the checkpoints of a WAL have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    pub salts: [u32; 2],
+    /// `nBackfill`, and the frames that a checkpoint has begun to copy: `nBackfillAttempted`.
+    pub frames: u32,
+    pub attempted: u32,
+}
+
 /// The WAL index of a main database file, which all its connections share ("WAL-Index Format").
 pub trait WalIndex: Send + Sync {
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code>;
     /// The number of frames in the WAL that are published. None: the index cannot be read. The file
     /// must have a WAL index.
     fn published_frames(&self) -> Option<u32>;
+    /// None: it cannot be read.
+    fn copied(&self) -> Option<Copied> {
+        None
+    }
     /// Makes the next checkpoint, by whichever process, copy all frames of the WAL. Frames that an
     /// earlier checkpoint has copied are copied again. The caller holds the checkpoint lock.
     fn forget_backfill(&self);

@@ -55,6 +55,7 @@ mod company;
 mod connection;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod connection_tests;
+mod contents;
 mod crowded;
 mod flush;
 mod gate;

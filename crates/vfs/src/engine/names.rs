@@ -24,6 +24,14 @@ use crate::role::Role;
 use crate::sync::lock;
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
+/// What became of a file in use.
+enum Harm {
+    /// The name leads to another file, or to none.
+    NameLost(String),
+    /// Of the database file ([`contents`](super::contents)).
+    WrittenOver,
+}
+
 /// What is copied at once. A page is never longer.
 const PIECE_BYTES: u64 = 64 << 10;
 
@@ -35,10 +43,21 @@ impl<S: Store> WalConnection<S> {
         }
         let main = lock(&self.main).clone();
         let Some(main) = main.as_deref() else { return Ok(()) };
-        match main.lost_name().or_else(|| wal.and_then(Below::lost_name)) {
-            None => Ok(()),
-            Some(name) => Err(self.lost(&name, main, wal)),
-        }
+        let looked = self.look_at_main(main).and_then(|()| {
+            wal.map_or(Ok(None), Below::look_at_name).map_err(Harm::NameLost).map(|_| ())
+        });
+        looked.map_err(|harm| self.lost(&harm, main, wal))
+    }
+
+    fn look_at_main(&self, main: &dyn MainFile) -> Result<(), Harm> {
+        let before = main.copied();
+        let stamp = main.look_at_name().map_err(Harm::NameLost)?;
+        let (Some(before), Some(stamp)) = (before, stamp) else { return Ok(()) };
+        let Some(after) = main.copied() else { return Ok(()) };
+        // Whether the place is one whose times can be relied on, only others have looked.
+        let begins = !self.is_checkpointer();
+        let is_written_over = lock(&self.shared.contents).note(before, stamp, after, begins);
+        if is_written_over { Err(Harm::WrittenOver) } else { Ok(()) }
     }
 
     /// "Busy": nobody has files alone that have lost their names, with a WAL open. So nothing is
@@ -51,7 +70,7 @@ impl<S: Store> WalConnection<S> {
     }
 
     #[cold]
-    fn lost(&self, name: &str, main: &dyn MainFile, wal: Option<&dyn Below>) -> Code {
+    fn lost(&self, harm: &Harm, main: &dyn MainFile, wal: Option<&dyn Below>) -> Code {
         // A connection that only reads leaves that to those who write.
         let Some(is_first) = main.is_first_to_save() else { return Code::IOERR_FSYNC };
         self.shared.flush.poison(Code::IOERR_FSYNC);
@@ -63,9 +82,15 @@ impl<S: Store> WalConnection<S> {
             Some(Ok(saved)) => format!("What was acknowledged is in {}", saved.display()),
             Some(Err(error)) => format!("What was acknowledged could not be saved: {error}"),
         };
+        let what = match harm {
+            Harm::NameLost(name) => format!("{name}: removed or replaced while it is in use"),
+            Harm::WrittenOver => {
+                format!("{}: another program has written over it", self.shared.path)
+            }
+        };
         self.shared.checkpointer.warn(&format!(
-            "oneflush: {name}: removed or replaced while it is in use. This process acknowledges \
-                no commit until it has closed all connections to the database. {saved} [OF-242]"
+            "oneflush: {what}. This process acknowledges no commit until it has closed all \
+                connections to the database. {saved} [OF-242]"
         ));
         Code::IOERR_FSYNC
     }

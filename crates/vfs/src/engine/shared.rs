@@ -7,11 +7,12 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::checkpointer::{CheckpointCounts, Checkpointer, RunCheckpoint};
+use super::contents::Contents;
 use super::flush::GroupFlush;
 use super::gate::Gate;
 use super::store::Store;
 use super::turns::Turns;
-use crate::sync::Barrier;
+use crate::sync::{Barrier, Mutex};
 
 /// For this many commits another process is taken to be still there, after it was met or has
 /// written. Not every gate reaches all processes.
@@ -41,6 +42,7 @@ pub struct Shared<S: Store> {
     pub(super) counts: Counts,
     /// Everybody was told that a file was removed or replaced.
     pub(super) orphan_is_said: AtomicBool,
+    pub(super) contents: Mutex<Contents>,
     pub(crate) store: S,
 }
 
@@ -70,6 +72,7 @@ impl<S: Store> Shared<S> {
             commits_alone: AtomicU32::new(0),
             counts: Counts::default(),
             orphan_is_said: AtomicBool::new(false),
+            contents: Mutex::default(),
             store,
         }
     }

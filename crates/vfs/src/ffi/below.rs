@@ -11,12 +11,15 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::apart::Apart;
-use super::seatbelt::{Belt, is_lost};
+use super::seatbelt::{Belt, look_at};
 use super::wal_reset::WalReset;
 use crate::canary::Canary;
 use crate::error::Code;
+use crate::ground::WalMode;
 use crate::lock_bytes::{SAVES, SHARED_BUT_IN_USE, TURN_TO_CLOSE};
-use crate::port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
+use crate::port::{
+    Below, Copied, DeviceCharacteristics, LockLevel, ShmLock, Stamp, SyncRequest, WalIndex,
+};
 
 /// "WAL-Index File Format": the size of the first region, and the place of `mxFrame` in the first
 /// copy of the header. Its numbers are in the byte order of the machine.
@@ -26,6 +29,8 @@ const MX_FRAME: usize = 16;
 const SALTS: usize = 32;
 /// The place of `nBackfill`, behind the two copies of the header.
 const N_BACKFILL: usize = 96;
+/// The place of `nBackfillAttempted`, behind the read marks and the lock bytes.
+const N_BACKFILL_ATTEMPTED: usize = 128;
 
 /// The open file that the VFS below made inside our `sqlite3_file`. It is used only between `xOpen`
 /// and `xClose` (invariant 4), and by one thread at a time, as SQLite promises for every file.
@@ -50,8 +55,7 @@ struct Seatbelt {
     belt: Option<Belt>,
     /// Of a database.
     wal_reset: Option<WalReset>,
-    /// The database may have no WAL here.
-    refuses_wal: bool,
+    wal_mode: WalMode,
 }
 
 // SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its
@@ -123,14 +127,14 @@ impl BelowFile {
         name: &CStr,
         canary: &Arc<Canary>,
         has_locks: bool,
-        refuses_wal: bool,
+        wal_mode: WalMode,
     ) -> BelowFile {
         let id = self.seatbelt.as_ref().and_then(|seatbelt| seatbelt.id);
         let known = self.descriptor.zip(id).filter(|_| has_locks);
         let belt =
             known.map(|(descriptor, id)| Belt::new(descriptor, id, name, Arc::clone(canary)));
         let (name, wal_reset) = (Some(name.into()), Some(WalReset::default()));
-        let seatbelt = Seatbelt { id, name, belt, wal_reset, refuses_wal };
+        let seatbelt = Seatbelt { id, name, belt, wal_reset, wal_mode };
         BelowFile { seatbelt: Some(Arc::new(seatbelt)), ..self }
     }
 
@@ -141,7 +145,8 @@ impl BelowFile {
     /// The version of the methods of the file below, and whether it may have a WAL index.
     pub fn offers(&self) -> (c_int, bool) {
         let methods = self.methods();
-        let refuses_wal = self.seatbelt.as_ref().is_some_and(|seatbelt| seatbelt.refuses_wal);
+        let refuses_wal =
+            self.seatbelt.as_ref().is_some_and(|seatbelt| seatbelt.wal_mode == WalMode::Refused);
         let has_index = methods.iVersion >= 2 && methods.xShmMap.is_some() && !refuses_wal;
         (methods.iVersion, has_index)
     }
@@ -154,7 +159,7 @@ impl BelowFile {
                 name: of.name.clone(),
                 belt: of.belt.as_ref().map(|belt| belt.again(Arc::clone(canary))),
                 wal_reset: of.wal_reset.as_ref().map(|_| WalReset::default()),
-                refuses_wal: of.refuses_wal,
+                wal_mode: of.wal_mode,
             })
         };
         let again = BelowFile { seatbelt: self.seatbelt.as_ref().map(anew), ..self.clone() };
@@ -381,13 +386,16 @@ impl Below for BelowFile {
         Some((stat.st_mode & 0o777, stat.st_uid, stat.st_gid))
     }
 
-    fn lost_name(&self) -> Option<String> {
-        let Seatbelt { id, name, .. } = self.seatbelt.as_deref()?;
-        let is_lost = |name: &&CStr| {
-            self.borrowed().zip(*id).is_some_and(|(open, id)| is_lost(name, open, id))
-        };
-        let lost = name.as_deref().filter(is_lost).or_else(|| self.belt()?.lost_index());
-        lost.map(|name| name.to_string_lossy().into_owned())
+    fn look_at_name(&self) -> Result<Option<Stamp>, String> {
+        let Some(seatbelt) = self.seatbelt.as_deref() else { return Ok(None) };
+        let known = seatbelt.name.as_deref().zip(self.borrowed()).zip(seatbelt.id);
+        let stamp = known.map_or(Ok(None), |((name, open), id)| look_at(name, open, id));
+        let looked =
+            stamp.and_then(|stamp| self.belt().map_or(Ok(()), Belt::look_at_index).map(|()| stamp));
+        match looked {
+            Ok(stamp) => Ok(stamp.filter(|_| seatbelt.wal_mode == WalMode::Works)),
+            Err(name) => Err(name.to_string_lossy().into_owned()),
+        }
     }
 
     /// The lock belongs to this connection's open file, so connections of one process exclude each
@@ -429,6 +437,13 @@ impl WalIndex for BelowFile {
 
     fn published_frames(&self) -> Option<u32> {
         self.wal_index([MX_FRAME]).map(|[frames]| frames.load(Ordering::SeqCst))
+    }
+
+    fn copied(&self) -> Option<Copied> {
+        let [salt, other, frames, attempted] = self
+            .wal_index([SALTS, SALTS + 4, N_BACKFILL, N_BACKFILL_ATTEMPTED])?
+            .map(|word| word.load(Ordering::SeqCst));
+        Some(Copied { salts: [salt, other], frames, attempted })
     }
 
     fn forget_backfill(&self) {

@@ -127,9 +127,9 @@ impl Request<'_> {
             None => unsafe { options(self.shim, self.name, self.path.as_deref(), self.flags) }?,
         };
         let path = self.path.as_deref();
-        let refuses_wal = match path {
+        let wal_mode = match path {
             Some(path) => self.check(path, &mut options, is_checkpointer)?,
-            None => false,
+            None => WalMode::Allowed,
         };
         let mut below = self.open_below(self.flags, None)?;
         if let Some(path) = path
@@ -162,7 +162,7 @@ impl Request<'_> {
                 self.c_name(),
                 connection.database().canary(),
                 self.shim.has_posix_locks,
-                refuses_wal,
+                wal_mode,
             );
         }
         Ok(Opened { below, owner: Owner::Connection(connection), other_name: None })
@@ -174,14 +174,13 @@ impl Request<'_> {
         unsafe { CStr::from_ptr(self.name) }
     }
 
-    /// Checks whether this database may be opened with these options, here and now. True: without
-    /// WAL mode.
+    /// Checks whether this database may be opened with these options, here and now.
     fn check(
         &self,
         path: &str,
         options: &mut Options,
         is_checkpointer: bool,
-    ) -> Result<bool, Error> {
+    ) -> Result<WalMode, Error> {
         let api = &self.shim.api;
         if !path::is_name(path) {
             *options = without_name(self.shim, options.clone(), path)?;
@@ -194,19 +193,22 @@ impl Request<'_> {
         })?;
         fits_those_who_have_it_open(path, options)?;
         let is_file = self.flags & sqlite::SQLITE_OPEN_MEMORY == 0;
-        if !self.shim.is_over_unix || is_checkpointer || !is_file {
-            return Ok(false);
+        if !self.shim.is_over_unix || !is_file {
+            return Ok(WalMode::Allowed);
+        }
+        if is_checkpointer {
+            return Ok(WalMode::Works);
         }
         let say = |message: &str| api.log(sqlite::SQLITE_WARNING, message);
         let wal_mode = ground::before_open(path, options, say).map_err(|source| {
             Error::Option(Box::new(RefusedOption { path: path.to_owned(), source }))
         })?;
         if wal_mode != WalMode::WorksIfLocksDo || locks_keep_out(Path::new(path)) {
-            return Ok(wal_mode == WalMode::Refused);
+            return Ok(wal_mode);
         }
         let why = "locks keep nobody out; use a local disk";
         say(&format!("oneflush: {path}: {}", ground::no_wal("this file system", why)));
-        Ok(true)
+        Ok(WalMode::Refused)
     }
 
     /// Opens a file beside a database, or a temporary one.

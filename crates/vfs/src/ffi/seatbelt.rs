@@ -49,7 +49,7 @@ use crate::canary::{Canary, Found};
 use crate::error::Code;
 use crate::lock_bytes::{IN_USE, MAPPED, PENDING, SLOTS};
 use crate::own_file::OwnFile;
-use crate::port::ShmLock;
+use crate::port::{ShmLock, Stamp};
 use crate::sync::{Mutex, StaticMutex, StaticMutexGuard, lock};
 use index::{Id, Index, Slots, has_another_descriptor, has_posix_lock};
 
@@ -296,10 +296,10 @@ impl Belt {
         self.has_message.store(true, SeqCst);
     }
 
-    /// The name of the index, if it leads elsewhere.
-    pub fn lost_index(&self) -> Option<&CStr> {
-        let At::Index(index) = &lock(&self.seat).at else { return None };
-        is_lost(&self.index_path, index.file.as_fd(), index.id).then_some(&self.index_path)
+    /// The error is the name of the index, which leads elsewhere.
+    pub fn look_at_index(&self) -> Result<(), &CStr> {
+        let At::Index(index) = &lock(&self.seat).at else { return Ok(()) };
+        look_at(&self.index_path, index.file.as_fd(), index.id).map(|_| ())
     }
 
     /// What is to be told, once.
@@ -495,10 +495,24 @@ fn path_of(name: &CStr) -> &Path {
     Path::new(OsStr::from_bytes(name.to_bytes()))
 }
 
-/// The name leads to another file, or to none. `open`: the file that it is to lead to.
-pub fn is_lost(name: &CStr, open: BorrowedFd<'_>, id: Id) -> bool {
-    let leads = stat(name).map(|found| (found.st_dev, found.st_ino));
-    leads != Ok(id) && is_elsewhere(path_of(name), open)
+/// The error is the name, which leads to another file, or to none. `open`: the file that it is to
+/// lead to.
+pub fn look_at<'a>(
+    name: &'a CStr,
+    open: BorrowedFd<'_>,
+    id: Id,
+) -> Result<Option<Stamp>, &'a CStr> {
+    match stat(name) {
+        Ok(found) if (found.st_dev, found.st_ino) == id => Ok(Some(stamp(&found))),
+        _ if is_elsewhere(path_of(name), open) => Err(name),
+        _ => Ok(None),
+    }
+}
+
+fn stamp(of: &Stat) -> Stamp {
+    let modified = (of.st_mtime as i64, of.st_mtime_nsec as i64);
+    let accessed = (of.st_atime as i64, of.st_atime_nsec as i64);
+    Stamp { size_bytes: of.st_size, modified, is_touched: modified == accessed }
 }
 
 /// Whether the open file has no name any more, or another one in a folder that is still there. The

@@ -443,6 +443,36 @@ fn what_was_acknowledged_in_files_that_were_removed_or_replaced_is_saved_and_not
     }
 }
 
+#[test]
+fn a_database_file_that_another_program_writes_over_takes_no_commit_and_what_is_acknowledged_is_saved()
+ {
+    for strategy in ["plain", "eager", "waldio"] {
+        let (_dir, path) = scratch();
+        let db = create(&path, &format!("strategy={strategy}"));
+        let backup = path.with_file_name("backup.db");
+        db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        fs::copy(&path, &backup).unwrap();
+        commits::make(&db, 1);
+        take_said(&path);
+        assert!(Command::new("touch").arg(&path).status().unwrap().success());
+        commits::make(&db, 1);
+        assert_eq!(take_said(&path), "", "{strategy}: touched");
+
+        fs::copy(&backup, &path).unwrap();
+        for _ in 0..2 {
+            assert!(db.execute_batch("UPDATE total SET n = n + 1").is_err(), "{strategy}");
+            assert!(db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").is_err(), "{strategy}");
+        }
+        let said = take_said(&path);
+        assert!(said.contains("another program has written over it"), "{strategy}: {said}");
+        assert_eq!(said.matches("has written over it").count(), 1, "{strategy}: said once");
+        let orphan = path.with_file_name("a.db-orphan-0");
+        assert_eq!(commits::check(&open_stock(&orphan)), Ok(5), "{strategy}");
+        drop(db);
+        assert_eq!(fs::read(&path).unwrap(), fs::read(&backup).unwrap(), "{strategy}: copied into");
+    }
+}
+
 /// The reader is the first to see it, at its close, and may not write.
 #[test]
 fn a_reader_that_closes_leaves_it_to_a_writer_to_save_what_was_acknowledged() {
