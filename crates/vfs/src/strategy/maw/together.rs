@@ -32,6 +32,7 @@
 //!    database.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use oneflush_blocklog::{Log, Uuid};
 
@@ -48,10 +49,13 @@ use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::port::Below;
 use crate::strategy::board::Board;
-use crate::strategy::log_files::LogFile;
+use crate::strategy::log_files::{LogFile, LogFiles};
 use crate::strategy::log_life::{AttachError, KeptLog, LogLife};
 use crate::strategy::mutant::{self, Mutant};
 use crate::sync::MutexGuard;
+
+/// How often a commit asks another database to leave the log.
+const LEAVE_POLL: Duration = Duration::from_millis(2);
 
 /// One database of a transaction over several. `batch` is `None` if nothing of it was changed.
 pub struct Part<'a> {
@@ -180,7 +184,7 @@ fn prepare_member(
         return Ok(Member::Linked);
     }
     log.follow(board);
-    if !part.log.let_others_leave(log, board, uuids)?.is_empty() {
+    if !part.log.let_others_leave(log, board, uuids, Duration::ZERO)?.is_empty() {
         return Ok(Member::Needed);
     }
     part.log.sync_file(board, part.main)?;
@@ -363,6 +367,18 @@ fn undo_growth(parts: &[Part<'_>]) {
     }
 }
 
+/// Has that database leave the log. False: it was in use all the time.
+fn leaves(database: &str, files: &Arc<dyn LogFiles>, patience: Duration) -> Result<bool, String> {
+    let until = Instant::now() + patience;
+    loop {
+        let left = files.leave_log(database);
+        if left != Ok(false) || Instant::now() >= until {
+            return left;
+        }
+        std::thread::sleep(LEAVE_POLL);
+    }
+}
+
 impl MawLog {
     /// A linked database goes back to its own log (invariant 4). The next record begins an epoch
     /// there. The caller has a shared lock on the database at least, so nobody commits.
@@ -395,12 +411,13 @@ impl MawLog {
 
     /// Has all other databases leave whose commits this epoch has (invariant 3), but for those that
     /// the caller sees to. Answers those that cannot: they were not found, or their own log is
-    /// damaged. `SQLITE_BUSY`: one of them is in use.
+    /// damaged. `SQLITE_BUSY`: one of them has been in use for the whole `patience`.
     pub fn let_others_leave(
         &self,
         log: &mut OpenLog,
         board: &Board,
         but: &[Uuid],
+        patience: Duration,
     ) -> Result<Vec<String>, Error> {
         if !log.has_begun() || !board.has_others(log.head.epoch) {
             return Ok(Vec::new());
@@ -415,7 +432,7 @@ impl MawLog {
                 continue;
             }
             match coordinator.need_beside_writers(&names.own, named, files)? {
-                Need::Linked(database) => match files.leave_log(&database) {
+                Need::Linked(database) => match leaves(&database, files, patience) {
                     Ok(true) => {}
                     Ok(false) => return Err(self.cannot_leave(&database)),
                     Err(why) => missing.push(format!("{} ({why})", named.path)),
@@ -444,7 +461,7 @@ impl MawLog {
         board: &Board,
         but: &[Uuid],
     ) -> Result<bool, Error> {
-        match self.let_others_leave(log, board, but) {
+        match self.let_others_leave(log, board, but, Duration::ZERO) {
             Ok(missing) => Ok(missing.is_empty()),
             Err(Error::Below(Code::BUSY)) => Ok(false),
             Err(error) => Err(error),

@@ -1,5 +1,7 @@
 //! The end of a log: a transaction goes another way, or the last connection closes.
 
+use std::time::Duration;
+
 use super::{MawLog, PATIENCE, State, must_be_whole, under_lock};
 use crate::error::{Code, Error};
 use crate::names::maw_path;
@@ -9,6 +11,11 @@ use crate::strategy::log_life::KeptLog;
 use crate::strategy::maw::OpenLog;
 use crate::strategy::maw::linked::{self, Linked};
 use crate::sync::{MutexGuard, lock};
+
+/// How long a commit waits for another database to leave the log. SQLite takes no "busy" there any
+/// more, only an I/O error. Who has that database locked may wait for this one, until its busy
+/// timeout.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 
 impl MawLog {
     /// A transaction goes another way: the pages will be written in place with a journal of
@@ -20,17 +27,17 @@ impl MawLog {
         if state.open.is_none() {
             return Ok(());
         }
-        self.retire(&mut state, main)
+        self.retire(&mut state, main, LEAVE_PATIENCE)
     }
 
     /// Ends the log, takes the guard away, and removes board and log. A log that another database
     /// needs is set aside as it is (invariant 3 of [`linked`](super::linked)).
-    fn retire(&self, state: &mut State, main: &dyn Below) -> Result<(), Error> {
+    fn retire(&self, state: &mut State, main: &dyn Below, patience: Duration) -> Result<(), Error> {
         let State { open, board, .. } = state;
         let Some(log) = open else { return Ok(()) };
         must_be_whole(board)?;
         log.follow(board);
-        let missing = self.let_others_leave(log, board, &[])?;
+        let missing = self.let_others_leave(log, board, &[], patience)?;
         let (uuid, link) = (log.log.uuid(), board.linked_behind());
         under_lock(board, || {
             log.follow(board);
@@ -149,7 +156,7 @@ impl MawLog {
         if !is_alone()? {
             return Ok(false);
         }
-        self.retire(state, main)?;
+        self.retire(state, main, Duration::ZERO)?;
         Ok(true)
     }
 }
