@@ -116,7 +116,8 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
         free_pages: of_four(FREE_PAGES_AT),
         wal_frames: File::open(beside(database, wal_path))
             .ok()
-            .and_then(|wal| wal_frames(&FileBelow(Some(wal)))),
+            .and_then(|wal| wal_frames(&FileBelow(Some(wal))))
+            .map(|found| found.frames),
         live: strategy.filter(|_| !users.is_empty()).and_then(|kind| live(database, kind)),
         side_files,
         log,

@@ -24,26 +24,57 @@ pub const FRAME_HEADER_BYTES: usize = 24;
 const MAGIC: u32 = 0x377f_0682 | cfg!(target_endian = "big") as u32;
 const VERSION: u32 = 3_007_000;
 
+/// The frames that a recovery of a WAL would find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToRecover {
+    /// The count ends at the last commit whose salts are the header's.
+    pub frames: u32,
+    /// The first and the last of these frames that have page 1.
+    page_one: Option<(u32, u32)>,
+}
+
 /// How many frames a recovery of this WAL would find. None: the WAL has no header.
 ///
-/// The count ends at the last commit whose salts are the header's. The checksums are not looked at.
-pub fn frames_to_recover(wal: &dyn Below) -> Option<u32> {
+/// The checksums are not looked at.
+pub fn frames_to_recover(wal: &dyn Below) -> Option<ToRecover> {
     let mut header = [0; HEADER_BYTES as usize];
     wal.read(&mut header, 0).ok()?;
     let (page_bytes, chain) = WalFile::header(&header)?;
     let file = WalFile { file: wal, page_bytes };
-    let mut committed = 0;
+    let (mut committed, mut page_one) = (ToRecover::default(), None);
     for frame in 1..=file.frames().ok()? {
         match file.header_of(frame) {
             Ok(header) if header.chain.salt == chain.salt && header.page_no > 0 => {
+                if header.page_no == 1 {
+                    page_one = Some((page_one.map_or(frame, |(first, _)| first), frame));
+                }
                 if header.database_pages > 0 {
-                    committed = frame;
+                    committed = ToRecover { frames: frame, page_one };
                 }
             }
             _ => break,
         }
     }
     Some(committed)
+}
+
+/// The file change counters (SQLite, "Database File Format", offset 24) of the first and the last
+/// page 1 that a recovery of this WAL would find.
+pub fn change_counters(wal: &dyn Below) -> Option<(u32, u32)> {
+    let mut header = [0; HEADER_BYTES as usize];
+    wal.read(&mut header, 0).ok()?;
+    let (page_bytes, _) = WalFile::header(&header)?;
+    let file = WalFile { file: wal, page_bytes };
+    let (first, last) = frames_to_recover(wal)?.page_one?;
+    let counter = |frame| change_counter(wal, file.offset_of(frame) + FRAME_HEADER_BYTES as u64);
+    Some((counter(first)?, counter(last)?))
+}
+
+/// The file change counter of a page 1 that begins at `offset`.
+pub fn change_counter(file: &dyn Below, offset: u64) -> Option<u32> {
+    let mut counter = [0; 4];
+    file.read(&mut counter, offset + 24).ok()?;
+    Some(u32::from_be_bytes(counter))
 }
 
 /// Salts and checksum at the end of a frame: the state of the chain up to it.

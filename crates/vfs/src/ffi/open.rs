@@ -35,11 +35,12 @@ use crate::engine::InWalMode;
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{Absorbed, File, Owner};
 use crate::ground::{self, WalMode};
-use crate::path;
+use crate::names::wal_path;
 use crate::port::{Below, Purpose};
 use crate::role::Role;
 use crate::strategy::{Chosen, guard, path_of_log, strategy_of_log};
 use crate::sync::lock;
+use crate::{path, wal_file};
 
 /// One call of `xOpen`.
 struct Request<'a> {
@@ -233,6 +234,9 @@ impl Request<'_> {
             }
         }
         let owner = Owner::of_opened(role, self.path.as_deref(), self.name.addr());
+        if role == Role::RollbackJournal && !creates {
+            self.doubt_journal(&owner);
+        }
         if role != Role::Wal {
             return Ok(Opened {
                 below: self.open_below(self.flags, None)?,
@@ -271,6 +275,31 @@ impl Request<'_> {
         };
         let below = below.inspect_err(|_| owner.closing_wal())?;
         Ok(Opened { below, owner, other_name })
+    }
+
+    /// SQLite opens a journal that is there: to look whether it is hot, or to roll it back. A hot
+    /// one and a WAL are not left by the same crash.
+    fn doubt_journal(&self, owner: &Owner) {
+        let Owner::Connection(connection) = owner else { return };
+        let rolls_back = self.flags & sqlite::SQLITE_OPEN_READWRITE != 0;
+        let Some(database) = self.path.as_deref().and_then(|path| path.strip_suffix("-journal"))
+        else {
+            return;
+        };
+        let has_frames = || {
+            std::fs::metadata(wal_path(database))
+                .is_ok_and(|wal| wal.len() > wal_file::HEADER_BYTES)
+        };
+        if rolls_back && connection.options().has_seatbelt() && has_frames() {
+            self.shim.api.log(
+                sqlite::SQLITE_WARNING,
+                &format!(
+                    "oneflush: {database}: SQLite rolls a journal back, and takes a WAL that lies \
+                        beside it. One of both is of another time; run PRAGMA integrity_check \
+                        [OF-150]"
+                ),
+            );
+        }
     }
 
     /// Puts a file of ours where the file of the VFS below would be. `opened`: how it is open.

@@ -6,6 +6,7 @@ mod beside_others;
 mod closed_at_once;
 mod common;
 mod docs;
+mod doubtful;
 mod eager;
 mod eager_damage;
 mod eager_image;

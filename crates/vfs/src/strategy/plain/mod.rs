@@ -15,6 +15,7 @@
 
 mod closing;
 mod door;
+mod doubts;
 mod extent;
 mod kept;
 mod salts;

@@ -307,7 +307,7 @@ impl Store for PlainStore {
     }
 
     fn deleting_wal(&self, connection: &Plain) -> Result<Deletion, Error> {
-        Ok(connection.keep_closed_wal())
+        Ok(connection.save_wal_of_nothing().unwrap_or_else(|| connection.keep_closed_wal()))
     }
 
     fn closing(&self, _: &Plain) {}
@@ -324,6 +324,7 @@ impl Store for PlainStore {
             connection.write_header_held(below)?;
             if offset == 0 && connection.recovering.load(Relaxed) {
                 connection.take_up_kept_wal(below);
+                connection.doubt_wal(below);
             }
         }
         Ok(below.read(buffer, offset)?)

@@ -1,0 +1,57 @@
+//! Starts that SQLite makes without a word, and that lose or mix up data.
+//!
+//! | what lies there | SQLite alone | here |
+//! |---|---|---|
+//! | a WAL, and a database file from another time | takes both for one database | the same, and says so |
+//! | a WAL with frames, and an empty database file | deletes the WAL | saves it, and says so |
+//!
+//! In WAL mode page 1 reaches the database file by a checkpoint alone, and no commit makes its file
+//! change counter smaller. The first commit of a WAL with page 1 has the counter of the file before
+//! it, or that plus one. So the file has a counter from the one before the WAL's first to its last.
+
+use super::Plain;
+use crate::names::wal_path;
+use crate::port::{Below, Deletion};
+use crate::sync::lock;
+use crate::wal_file::{change_counter, change_counters};
+
+impl Plain {
+    /// SQLite recovers this WAL.
+    #[cold]
+    pub(super) fn doubt_wal(&self, wal: &dyn Below) {
+        if !self.options.has_seatbelt() {
+            return;
+        }
+        let main = lock(&self.main);
+        let of_file = main.as_deref().and_then(|main| change_counter(main, 0));
+        let (Some(file), Some((first, last))) = (of_file, change_counters(wal)) else { return };
+        let before = first.wrapping_sub(1);
+        if file.wrapping_sub(before) > last.wrapping_sub(before) {
+            self.store().files.warn(&format!(
+                "oneflush: {path}: the WAL beside it is of another time: change counter {file}, in \
+                    the WAL {first} to {last}. SQLite takes both for one database; run PRAGMA \
+                    integrity_check [OF-148]",
+                path = self.store().path
+            ));
+        }
+    }
+
+    /// SQLite deletes the WAL of an empty database file. None: that is as it should be.
+    pub(super) fn save_wal_of_nothing(&self) -> Option<Deletion> {
+        let is_empty = lock(&self.main).as_deref().is_some_and(|main| main.size_bytes() == Ok(0));
+        let (files, wal) = (&self.store().files, wal_path(&self.store().path));
+        if !self.options.has_seatbelt() || !is_empty || files.exists(&wal) != Ok(true) {
+            return None;
+        }
+        let saved = (0..100)
+            .map(|number| format!("{}-orphan-{number}-wal", self.store().path))
+            .find(|path| files.is_there(path) == Ok(false))?;
+        files.rename(&wal, &saved).ok()?;
+        files.warn(&format!(
+            "oneflush: {path}: an empty file beside a WAL with commits. SQLite would delete the \
+                WAL; it is {saved} now. Put the database back beside it [OF-149]",
+            path = self.store().path
+        ));
+        Some(Deletion::Renamed)
+    }
+}
