@@ -24,6 +24,13 @@ pub const SAVES: i64 = TURN_TO_CLOSE + 1;
 /// Each process draws one of these. No database is as long.
 pub const CANARIES: Range<i64> = 1 << 48..1 << 56;
 
+// Of a database of LS-MVBT (`crates/mvbt/src/commons/mapped.rs`).
+
+/// Each user shares it. The first has it alone while it opens, the last while it closes.
+pub const MVBT_USE: i64 = 1 << 62;
+/// The user whose transaction is open.
+pub const MVBT_WRITER: i64 = MVBT_USE + 1;
+
 // Of the WAL index ("WAL-Index File Format"; os_unix.c, `UNIX_SHM_BASE` and `UNIX_SHM_DMS`).
 
 pub const SLOTS: Range<i64> = 120..128;

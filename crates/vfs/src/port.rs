@@ -83,12 +83,26 @@ pub struct Copied {
     pub attempted: u32,
 }
 
+/// The last frame that the WAL index has published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail {
+    pub frame: u32,
+    pub page_bytes: u32,
+    /// As they stand in the frame's header.
+    pub salts: [u8; 8],
+    pub checksum: [u8; 8],
+}
+
 /// The WAL index of a main database file, which all its connections share ("WAL-Index Format").
 pub trait WalIndex: Send + Sync {
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code>;
     /// The number of frames in the WAL that are published. None: the index cannot be read. The file
     /// must have a WAL index.
     fn published_frames(&self) -> Option<u32>;
+    /// None: it cannot be read, a writer changes it just now, or no frame is published.
+    fn tail(&self) -> Option<Tail> {
+        None
+    }
     /// None: it cannot be read.
     fn copied(&self) -> Option<Copied> {
         None

@@ -20,6 +20,10 @@ fn open(path: &Path, strategy: &str) -> Connection {
     if strategy == "none" {
         return Connection::open_with_flags(path, flags).unwrap();
     }
+    if strategy == "lsmvbt" {
+        let uri = format!("file:{}?engine=lsmvbt", path.display());
+        return Connection::open_with_flags(uri, flags).unwrap();
+    }
     oneflush_vfs::register().unwrap();
     let uri = format!("file:{}?vfs=oneflush&strategy={strategy}", path.display());
     Connection::open_with_flags(uri, flags).unwrap()
@@ -137,6 +141,20 @@ fn readers_and_writers_of_sqlite_and_of_plain_are_named_in_wal_mode() {
     // Those who look disturb nobody.
     let (_, after) = (drop(writer), holder(&path, "none", "INSERT INTO t VALUES (4)"));
     assert!(!locks(row_of(&who(&sandbox, &path).0, &after)).contains(&"write"));
+}
+
+#[test]
+fn users_and_the_writer_of_lsmvbt_are_named() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path().join("a.db");
+    let user = holder(&path, "lsmvbt", "CREATE TABLE t(v)");
+    let writer = holder(&path, "lsmvbt", "BEGIN IMMEDIATE; INSERT INTO t VALUES (1)");
+    let (rows, text) = who(&sandbox, &path);
+    for (process, held) in [(&user, vec!["use"]), (&writer, vec!["use", "writer"])] {
+        let row = row_of(&rows, process);
+        assert_eq!((&row["strategy"], locks(row)), (&Value::from("lsmvbt"), held), "{row}");
+    }
+    assert!(text.contains("writes (LS-MVBT)"), "{text}");
 }
 
 #[test]

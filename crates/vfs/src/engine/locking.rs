@@ -142,7 +142,8 @@ impl<S: Store> WalConnection<S> {
         // its lock.
         let held_off = (!self.is_checkpointer()).then(|| self.shared.checkpointer.hold_off());
         index.shm_lock(lock)?;
-        if let Err(code) = self.check_names(crate::sync::lock(&self.wal).as_deref()) {
+        let main = crate::sync::lock(&self.main).clone();
+        if let Err(code) = self.check_before_checkpoint(main.as_deref()) {
             index.shm_lock(ShmLock { acquire: false, ..lock })?;
             return Err(Error::Below(code));
         }

@@ -19,6 +19,7 @@ use rustix::fs::statvfs;
 use super::connection::{InWalMode, WalConnection};
 use super::store::Store;
 use crate::error::Code;
+use crate::names::wal_path;
 use crate::port::{Below, MainFile};
 use crate::role::Role;
 use crate::sync::lock;
@@ -28,8 +29,8 @@ use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 enum Harm {
     /// The name leads to another file, or to none.
     NameLost(String),
-    /// Of the database file ([`contents`](super::contents)).
-    WrittenOver,
+    /// The database file ([`contents`](super::contents)) or the WAL.
+    WrittenOver(String),
 }
 
 /// What is copied at once. A page is never longer.
@@ -50,14 +51,45 @@ impl<S: Store> WalConnection<S> {
     }
 
     fn look_at_main(&self, main: &dyn MainFile) -> Result<(), Harm> {
-        let before = main.copied();
+        // Who does not share the index must not ask for it: that would make one.
+        let copied = || self.shares_index.load(Relaxed).then(|| main.copied()).flatten();
+        let before = copied();
         let stamp = main.look_at_name().map_err(Harm::NameLost)?;
-        let (Some(before), Some(stamp)) = (before, stamp) else { return Ok(()) };
-        let Some(after) = main.copied() else { return Ok(()) };
+        let ((Some(before), Some(after)), Some(stamp)) = ((before, copied()), stamp) else {
+            return Ok(());
+        };
         // Whether the place is one whose times can be relied on, only others have looked.
         let begins = !self.is_checkpointer();
         let is_written_over = lock(&self.shared.contents).note(before, stamp, after, begins);
-        if is_written_over { Err(Harm::WrittenOver) } else { Ok(()) }
+        if is_written_over { Err(Harm::WrittenOver(self.shared.path.clone())) } else { Ok(()) }
+    }
+
+    /// The same before a checkpoint. It copies by the WAL index alone, so the last published frame
+    /// must be in the WAL as the index has it.
+    pub(super) fn check_before_checkpoint(&self, main: Option<&dyn MainFile>) -> Result<(), Code> {
+        let wal = lock(&self.wal);
+        self.check_names(wal.as_deref())?;
+        match (main, wal.as_deref()) {
+            (Some(main), Some(wal))
+                if self.options.has_seatbelt()
+                    && self.shares_index.load(Relaxed)
+                    && self.store().has_durable_wal()
+                    && !self.has_its_tail(main, wal) =>
+            {
+                Err(self.lost(&Harm::WrittenOver(wal_path(&self.shared.path)), main, Some(wal)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn has_its_tail(&self, index: &dyn MainFile, wal: &dyn Below) -> bool {
+        let Some(tail) = index.tail() else { return true };
+        let frame_bytes = FRAME_HEADER_BYTES as u64 + u64::from(tail.page_bytes);
+        let mut header = [0; FRAME_HEADER_BYTES];
+        let read = wal.read(&mut header, HEADER_BYTES + u64::from(tail.frame - 1) * frame_bytes);
+        let is_there = read.is_ok() && header[8..16] == tail.salts && header[16..] == tail.checksum;
+        // A writer may have begun the WAL anew meanwhile.
+        is_there || index.tail() != Some(tail)
     }
 
     /// "Busy": nobody has files alone that have lost their names, with a WAL open. So nothing is
@@ -66,7 +98,8 @@ impl<S: Store> WalConnection<S> {
         if !self.has_wal() {
             return Ok(());
         }
-        self.check_names(lock(&self.wal).as_deref()).map_err(|_| Code::BUSY)
+        let main = lock(&self.main).clone();
+        self.check_before_checkpoint(main.as_deref()).map_err(|_| Code::BUSY)
     }
 
     #[cold]
@@ -84,9 +117,7 @@ impl<S: Store> WalConnection<S> {
         };
         let what = match harm {
             Harm::NameLost(name) => format!("{name}: removed or replaced while it is in use"),
-            Harm::WrittenOver => {
-                format!("{}: another program has written over it", self.shared.path)
-            }
+            Harm::WrittenOver(name) => format!("{name}: another program has written over it"),
         };
         self.shared.checkpointer.warn(&format!(
             "oneflush: {what}. This process acknowledges no commit until it has closed all \

@@ -18,13 +18,17 @@ use crate::error::Code;
 use crate::ground::WalMode;
 use crate::lock_bytes::{SAVES, SHARED_BUT_IN_USE, TURN_TO_CLOSE};
 use crate::port::{
-    Below, Copied, DeviceCharacteristics, LockLevel, ShmLock, Stamp, SyncRequest, WalIndex,
+    Below, Copied, DeviceCharacteristics, LockLevel, ShmLock, Stamp, SyncRequest, Tail, WalIndex,
 };
 
 /// "WAL-Index File Format": the size of the first region, and the place of `mxFrame` in the first
 /// copy of the header. Its numbers are in the byte order of the machine.
 const WAL_INDEX_REGION_BYTES: c_int = 32 << 10;
 const MX_FRAME: usize = 16;
+/// The places of `szPage` with the two bytes before it, and of `aFrameCksum`, in the same copy.
+const PAGE_SIZE: usize = 12;
+const CHECKSUM: usize = 24;
+const HEADER_COPY_BYTES: usize = 48;
 /// The place of `aSalt` in the same copy.
 const SALTS: usize = 32;
 /// The place of `nBackfill`, behind the two copies of the header.
@@ -437,6 +441,34 @@ impl WalIndex for BelowFile {
 
     fn published_frames(&self) -> Option<u32> {
         self.wal_index([MX_FRAME]).map(|[frames]| frames.load(Ordering::SeqCst))
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        // Both copies of the header, and of each the page size, `mxFrame`, `aFrameCksum`, `aSalt`.
+        let [one, other] = [0, HEADER_COPY_BYTES].map(|copy| {
+            let at = [PAGE_SIZE, MX_FRAME, CHECKSUM, CHECKSUM + 4, SALTS, SALTS + 4];
+            let words = self.wal_index(at.map(|at| copy + at));
+            words.map(|words| words.map(|word| word.load(Ordering::SeqCst)))
+        });
+        let [size, frame, checksum, checksum_2, salt, salt_2] = one.filter(|_| one == other)?;
+        // A 16-bit number behind two bytes; 1 stands for 65536.
+        let [_, _, low, high] = size.to_ne_bytes();
+        let page_bytes = match u16::from_ne_bytes([low, high]) {
+            1 => 1 << 16,
+            bytes => u32::from(bytes),
+        };
+        let pair = |first: [u8; 4], second: [u8; 4]| {
+            let mut bytes = [0; 8];
+            bytes[..4].copy_from_slice(&first);
+            bytes[4..].copy_from_slice(&second);
+            bytes
+        };
+        (frame > 0).then(|| Tail {
+            frame,
+            page_bytes,
+            salts: pair(salt.to_ne_bytes(), salt_2.to_ne_bytes()),
+            checksum: pair(checksum.to_be_bytes(), checksum_2.to_be_bytes()),
+        })
     }
 
     fn copied(&self) -> Option<Copied> {

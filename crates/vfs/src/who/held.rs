@@ -8,6 +8,7 @@
 //! | | the last of these, by an open file | in use | Oneflush, with the WAL open |
 //! | | `0x4000_0200` | turn to close | Oneflush |
 //! | | one from `1 << 48` on | canary | Oneflush, while it has SHARED |
+//! | | `1 << 62`, and the next | use, writer | LS-MVBT |
 //! | `-shm` | 120, 121, 122 | write, checkpoint, recover | SQLite in WAL mode |
 //! | | 123 to 127 | read marks 0 to 4 | a reader, or who changes the mark |
 //! | | 128 | mapped | whoever has the index mapped |
@@ -26,7 +27,8 @@ use super::files::Kind;
 use super::index::{Index, MARKS};
 use super::lock_lines::{Class, LockLine};
 use crate::lock_bytes::{
-    CANARIES, IN_USE, MAPPED, PENDING, RESERVED, SHARED, SLOTS, TURN_TO_CLOSE,
+    CANARIES, IN_USE, MAPPED, MVBT_USE, MVBT_WRITER, PENDING, RESERVED, SHARED, SLOTS,
+    TURN_TO_CLOSE,
 };
 
 const WRITE: i64 = SLOTS.start;
@@ -91,6 +93,7 @@ impl Locked<'_> {
             (Kind::Database, Class::OpenFile) if lock.has(TURN_TO_CLOSE) => {
                 vec![("turn to close".to_owned(), "closes the database".to_owned(), None)]
             }
+            (Kind::Database, Class::OpenFile) => of_mvbt(lock),
             (Kind::Database, Class::Posix) => self.of_database(lock),
             (Kind::Index, Class::Posix | Class::OpenFile) => self.of_index(lock),
             (Kind::Wal, Class::Flock) => one("door", "is next to write (plain)"),
@@ -196,6 +199,20 @@ impl Locked<'_> {
     }
 }
 
+fn of_mvbt(lock: &LockLine) -> Vec<Found> {
+    let mut found = Vec::new();
+    if lock.has(MVBT_USE) {
+        found.extend(match lock.exclusive {
+            true => one("use", "opens or closes the database (LS-MVBT)"),
+            false => one("use", "uses the database (LS-MVBT)"),
+        });
+    }
+    if lock.has(MVBT_WRITER) {
+        found.extend(one("writer", "writes (LS-MVBT)"));
+    }
+    found
+}
+
 /// Name, words, frames behind.
 type Found = (String, String, Option<u64>);
 
@@ -218,6 +235,10 @@ impl Kind {
 /// The strategy of a process that has these locks on a file. None: they do not tell.
 pub fn strategy_by(kind: Kind, locks: &[LockLine]) -> Option<&'static str> {
     let is_of_open_file = |lock: &LockLine| lock.class != Class::Posix;
+    if kind == Kind::Database {
+        let is_mvbt = |lock: &LockLine| lock.class == Class::OpenFile && lock.has(MVBT_USE);
+        return locks.iter().any(is_mvbt).then_some("lsmvbt");
+    }
     let found = if kind == Kind::Wal { Some("plain") } else { kind.strategy() };
     found.filter(|_| locks.iter().any(is_of_open_file))
 }
@@ -251,6 +272,10 @@ mod tests {
         assert_eq!(held(Kind::Database, true, &shared)[0].1, "open in WAL mode");
         let turn = "1: OFDLCK ADVISORY  WRITE -1 fe:00:9 1073742336 1073742336";
         assert_eq!(names(Kind::Database, turn), ["turn to close"]);
+        let (first, last) = (1_u64 << 62, (1_u64 << 62) + 1);
+        let mvbt = |last: u64| format!("1: OFDLCK ADVISORY  WRITE -1 fe:00:9 {first} {last}");
+        assert_eq!(names(Kind::Database, &mvbt(last)), ["use", "writer"]);
+        assert_eq!(strategy_by(Kind::Database, &lock_lines(&mvbt(first))), Some("lsmvbt"));
         let other = held(Kind::Database, false, &line("WRITE", 0, 0));
         assert_eq!(other[0].1, "locks byte 0 of a.db, as SQLite does not");
     }

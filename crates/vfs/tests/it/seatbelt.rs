@@ -473,6 +473,26 @@ fn a_database_file_that_another_program_writes_over_takes_no_commit_and_what_is_
     }
 }
 
+/// A checkpoint would copy whatever lies where the index says that there are frames.
+#[test]
+fn nothing_is_copied_from_a_wal_that_another_program_has_written_over() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "strategy=plain");
+    let wal = format!("{}-wal", path.display());
+    let older = fs::read(&wal).unwrap();
+    db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    commits::make(&db, 5);
+    let before = fs::read(&path).unwrap();
+    take_said(&path);
+    // As `cp` does: the length and what was there are gone.
+    fs::write(&wal, &older).unwrap();
+    assert!(db.execute_batch("PRAGMA wal_checkpoint").is_err());
+    let said = take_said(&path);
+    assert!(said.contains("a.db-wal: another program has written over it"), "{said}");
+    drop(db);
+    assert!(fs::read(&path).unwrap() == before, "it was copied into the database file");
+}
+
 /// The reader is the first to see it, at its close, and may not write.
 #[test]
 fn a_reader_that_closes_leaves_it_to_a_writer_to_save_what_was_acknowledged() {
