@@ -506,10 +506,11 @@ impl<S: Store> WalConnection<S> {
             return Ok(());
         }
         let held_off = self.shared.checkpointer.hold_off();
-        let result = self
-            .may_be_alone()
-            .and_then(|()| self.take_turn_to_close(below))
-            .and_then(|()| below.lock(level));
+        let result =
+            self.take_turn_to_close(below).and_then(|()| below.lock(level)).and_then(|()| {
+                // Beside others there is nothing to look at.
+                self.may_be_alone().inspect_err(|_| _ = below.unlock(LockLevel::Shared))
+            });
         if result.is_err() && self.closes_last_here() {
             // A checkpoint that began now would keep the next one from closing last.
             self.shared.checkpointer.forget();

@@ -8,7 +8,7 @@
 //!
 //! | [`Copied`] before and after the look at the file | what is concluded |
 //! |---|---|
-//! | different, or a checkpoint has begun and not ended | nothing: the next look begins anew |
+//! | different, of no WAL, or a checkpoint has begun and not ended | nothing: the next look begins anew |
 //! | as at the last look | the file must be as at the last look |
 //! | another, and at rest | this look is the last one |
 //!
@@ -25,7 +25,9 @@ impl Contents {
     /// Notes a look. True: the file was written over since the last one. Only who `begins` makes the
     /// first look.
     pub fn note(&mut self, before: Copied, stamp: Stamp, after: Copied, begins: bool) -> bool {
-        let is_at_rest = before == after && before.frames == before.attempted;
+        // A WAL without a header has no salts, and is like any other without one.
+        let has_header = before.salts != [0, 0];
+        let is_at_rest = has_header && before == after && before.frames == before.attempted;
         let is_known = is_at_rest && (begins || self.0.is_some());
         let last = std::mem::replace(&mut self.0, is_known.then_some((stamp, before)));
         let same = last.filter(|(_, copied)| is_at_rest && *copied == before);
@@ -70,6 +72,16 @@ mod tests {
             assert!(!contents.note(before, later, after, true), "{before:?} {after:?}");
             assert!(!contents.note(after, later, after, true), "it is known from now on");
         }
+    }
+
+    /// The journal mode may have changed twice meanwhile.
+    #[test]
+    fn an_index_of_no_wal_tells_nothing() {
+        let nothing = Copied { salts: [0, 0], frames: 0, attempted: 0 };
+        let later = Stamp { modified: (101, 0), ..AT };
+        let mut contents = Contents::default();
+        assert!(!contents.note(nothing, AT, nothing, true));
+        assert!(!contents.note(nothing, later, nothing, true));
     }
 
     #[test]

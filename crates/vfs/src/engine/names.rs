@@ -19,7 +19,6 @@ use rustix::fs::statvfs;
 use super::connection::{InWalMode, WalConnection};
 use super::store::Store;
 use crate::error::Code;
-use crate::names::wal_path;
 use crate::port::{Below, MainFile};
 use crate::role::Role;
 use crate::sync::lock;
@@ -29,8 +28,8 @@ use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 enum Harm {
     /// The name leads to another file, or to none.
     NameLost(String),
-    /// The database file ([`contents`](super::contents)) or the WAL.
-    WrittenOver(String),
+    /// "it", the database file ([`contents`](super::contents)), or "its WAL".
+    WrittenOver(&'static str),
 }
 
 /// What is copied at once. A page is never longer.
@@ -55,13 +54,13 @@ impl<S: Store> WalConnection<S> {
         let copied = || self.shares_index.load(Relaxed).then(|| main.copied()).flatten();
         let before = copied();
         let stamp = main.look_at_name().map_err(Harm::NameLost)?;
-        let ((Some(before), Some(after)), Some(stamp)) = ((before, copied()), stamp) else {
+        let ((Some(before), Some(stamp)), Some(after)) = ((before, stamp), copied()) else {
             return Ok(());
         };
         // Whether the place is one whose times can be relied on, only others have looked.
         let begins = !self.is_checkpointer();
         let is_written_over = lock(&self.shared.contents).note(before, stamp, after, begins);
-        if is_written_over { Err(Harm::WrittenOver(self.shared.path.clone())) } else { Ok(()) }
+        if is_written_over { Err(Harm::WrittenOver("it")) } else { Ok(()) }
     }
 
     /// The same before a checkpoint. It copies by the WAL index alone, so the last published frame
@@ -76,7 +75,7 @@ impl<S: Store> WalConnection<S> {
                     && self.store().has_durable_wal()
                     && !self.has_its_tail(main, wal) =>
             {
-                Err(self.lost(&Harm::WrittenOver(wal_path(&self.shared.path)), main, Some(wal)))
+                Err(self.lost(&Harm::WrittenOver("its WAL"), main, Some(wal)))
             }
             _ => Ok(()),
         }
@@ -117,7 +116,9 @@ impl<S: Store> WalConnection<S> {
         };
         let what = match harm {
             Harm::NameLost(name) => format!("{name}: removed or replaced while it is in use"),
-            Harm::WrittenOver(name) => format!("{name}: another program has written over it"),
+            Harm::WrittenOver(it) => {
+                format!("{}: another program has written over {it}", self.shared.path)
+            }
         };
         self.shared.checkpointer.warn(&format!(
             "oneflush: {what}. This process acknowledges no commit until it has closed all \

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use libsqlite3_sys as sqlite;
 use oneflush_blocklog::record_lock::{record_lock_at, record_lock_in};
@@ -60,6 +60,8 @@ struct Seatbelt {
     /// Of a database.
     wal_reset: Option<WalReset>,
     wal_mode: WalMode,
+    /// The first region of the WAL index, while this connection has it mapped.
+    region: AtomicPtr<c_void>,
 }
 
 // SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its
@@ -138,7 +140,8 @@ impl BelowFile {
         let belt =
             known.map(|(descriptor, id)| Belt::new(descriptor, id, name, Arc::clone(canary)));
         let (name, wal_reset) = (Some(name.into()), Some(WalReset::default()));
-        let seatbelt = Seatbelt { id, name, belt, wal_reset, wal_mode };
+        let region = AtomicPtr::default();
+        let seatbelt = Seatbelt { id, name, belt, wal_reset, wal_mode, region };
         BelowFile { seatbelt: Some(Arc::new(seatbelt)), ..self }
     }
 
@@ -164,6 +167,7 @@ impl BelowFile {
                 belt: of.belt.as_ref().map(|belt| belt.again(Arc::clone(canary))),
                 wal_reset: of.wal_reset.as_ref().map(|_| WalReset::default()),
                 wal_mode: of.wal_mode,
+                region: AtomicPtr::default(),
             })
         };
         let again = BelowFile { seatbelt: self.seatbelt.as_ref().map(anew), ..self.clone() };
@@ -187,21 +191,32 @@ impl BelowFile {
 
     /// Takes the locks of the seatbelt where SQLite has mapped the index before.
     pub fn map_again(&self) {
-        let mut region = std::ptr::null_mut();
-        let map = || call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region);
-        let _ = self.map_index(map);
+        let map = |at: &mut *mut c_void| call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, at);
+        let _ = self.map_index(0, &mut std::ptr::null_mut(), map);
     }
 
-    /// Maps the WAL index, or a part of it, by `map`.
-    pub fn map_index(&self, map: impl FnOnce() -> c_int) -> Result<(), Code> {
-        let map = || check(map());
+    /// Maps a region of the WAL index by `map`, which says where it is.
+    pub fn map_index(
+        &self,
+        region: c_int,
+        at: &mut *mut c_void,
+        map: impl FnOnce(&mut *mut c_void) -> c_int,
+    ) -> Result<(), Code> {
+        let map = || check(map(at));
         match self.belt() {
-            Some(belt) => belt.map(map),
-            None => map(),
+            Some(belt) => belt.map(map)?,
+            None => map()?,
         }
+        if let Some(seatbelt) = self.seatbelt.as_ref().filter(|_| region == 0) {
+            seatbelt.region.store(*at, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     pub fn unmap_index(&self, unmap: impl FnOnce() -> c_int) -> Result<(), Code> {
+        if let Some(seatbelt) = &self.seatbelt {
+            seatbelt.region.store(std::ptr::null_mut(), Ordering::Relaxed);
+        }
         let unmap = || check(unmap());
         match self.belt() {
             Some(belt) => belt.unmap(unmap),
@@ -238,8 +253,15 @@ impl BelowFile {
     /// Numbers in the first region of the WAL index. None if the region cannot be had.
     fn wal_index<const N: usize>(&self, at: [usize; N]) -> Option<[&AtomicU32; N]> {
         let mut region = std::ptr::null_mut();
-        let code = call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region);
-        if code != sqlite::SQLITE_OK || region.is_null() {
+        if let Some(seatbelt) = &self.seatbelt {
+            // Not asked for: SQLite's VFS would make an index where there is none.
+            region = seatbelt.region.load(Ordering::Relaxed);
+        } else if call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region)
+            != sqlite::SQLITE_OK
+        {
+            return None;
+        }
+        if region.is_null() {
             return None;
         }
         // SAFETY: the region stays mapped while the WAL index is open. It is longer than the place,

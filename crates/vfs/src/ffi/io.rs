@@ -378,10 +378,10 @@ unsafe extern "C" fn x_shm_map(
 ) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
     let below = unsafe { state(file) }.file.below();
-    let map = || pass_on!("xShmMap", file, xShmMap, region, size, extend, result);
-    // SAFETY: as above.
-    let api = unsafe { state(file) }.api;
-    callback_code(api, "xShmMap", || below.map_index(map))
+    let map = |at: &mut _| pass_on!("xShmMap", file, xShmMap, region, size, extend, at);
+    // SAFETY: as above, and SQLite says where the answer goes.
+    let (api, at) = unsafe { (state(file).api, &mut *result) };
+    callback_code(api, "xShmMap", || below.map_index(region, at, map))
 }
 
 /// The number of slots of the WAL index, and the first slot that readers share.
