@@ -80,6 +80,15 @@ impl WalMode {
     }
 }
 
+/// Whether a database in this place, a folder or a file in it, can have WAL mode with the default
+/// options.
+pub fn wal_mode(place: &Path) -> WalMode {
+    match Ground::of(place) {
+        Some(Ground { fault: Some(fault), .. }) => WalMode::with(fault, &Options::default()),
+        _ => WalMode::Works,
+    }
+}
+
 /// What a strategy does in a directory, with the default options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {

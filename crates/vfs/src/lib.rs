@@ -68,10 +68,10 @@ pub mod who;
 pub use config::{Durability, OptionError, Options, StrategyKind};
 pub use connection::{Connection, Database};
 pub use error::{Code, Error};
-pub use ffi::{RegisterError, process_died};
+pub use ffi::{RegisterError, has_wal_reset_bug, process_died};
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
-pub use ground::{Verdict, verdicts};
+pub use ground::{Verdict, WalMode, verdicts, wal_mode};
 pub use inspect::{
     AsideLog, InspectError, LogContents, Said, guarding_strategy, inspect, open_database,
     remove_leftovers, settle_aside,

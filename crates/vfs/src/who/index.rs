@@ -1,7 +1,7 @@
 //! The WAL index (`-shm`): how far each read mark is behind the newest frame.
 //!
-//! "WAL-mode File Format" of SQLite, section 2: `mxFrame` is at byte 16 of the header, and
-//! `aReadMark` at byte 100. The numbers are in the byte order of the machine.
+//! "WAL-mode File Format" of SQLite, section 2: `mxFrame` is at byte 16 of the header, `nBackfill`
+//! at byte 96, and `aReadMark` at byte 100. The numbers are in the byte order of the machine.
 //!
 //! A process that uses the database with SQLite must not open the file: the close would take all
 //! its locks away. It has the index mapped, and `/proc/self/mem` reads what is mapped.
@@ -17,6 +17,7 @@ pub const MARKS: usize = 5;
 const BYTES: usize = 136;
 const IS_INIT_AT: usize = 12;
 const NEWEST_AT: usize = 16;
+const COPIED_AT: usize = 96;
 const MARKS_AT: usize = 100;
 /// `READMARK_NOT_USED` of wal.c.
 const NOT_USED: u32 = u32::MAX;
@@ -24,6 +25,7 @@ const NOT_USED: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Index {
     newest: u32,
+    copied: u32,
     marks: [u32; MARKS],
 }
 
@@ -35,8 +37,14 @@ impl Index {
         };
         (bytes[IS_INIT_AT] != 0).then(|| Index {
             newest: word(NEWEST_AT),
+            copied: word(COPIED_AT),
             marks: std::array::from_fn(|mark| word(MARKS_AT + 4 * mark)),
         })
+    }
+
+    /// Frames that no checkpoint has copied into the database file yet.
+    pub fn not_copied(&self) -> u32 {
+        self.newest.saturating_sub(self.copied)
     }
 
     /// By how many frames the mark is behind the newest one. None: it stands for no frame. Mark 0
@@ -90,13 +98,15 @@ mod tests {
         let mut bytes = [0; BYTES];
         assert_eq!(Index::of(&bytes), None);
         bytes[IS_INIT_AT] = 1;
-        for (at, value) in [(NEWEST_AT, 40), (100, 0), (104, 40), (108, 12), (112, NOT_USED)] {
+        for (at, value) in
+            [(NEWEST_AT, 40), (96, 30), (100, 0), (104, 40), (108, 12), (112, NOT_USED)]
+        {
             bytes[at..at + 4].copy_from_slice(&u32::to_ne_bytes(value));
         }
         let index = Index::of(&bytes).unwrap();
         let behind: Vec<_> = (0..4).map(|mark| index.frames_behind(mark)).collect();
         assert_eq!(behind, [None, Some(0), Some(28), None]);
-        assert_eq!(index.frames_behind(MARKS), None);
+        assert_eq!((index.frames_behind(MARKS), index.not_copied()), (None, 10));
     }
 
     #[test]

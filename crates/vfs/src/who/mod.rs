@@ -102,6 +102,15 @@ pub fn who(database: &Path, asker: Asker) -> Result<Vec<Row>, WhoError> {
     Ok(rows)
 }
 
+/// Frames of the WAL that no checkpoint has copied into the database file yet, as the WAL index has
+/// it. None: there is no index, or it has no content.
+///
+/// Only for a process that does not use the database with SQLite.
+pub fn frames_not_copied(database: &Path) -> Option<u32> {
+    let index = index::read(&crate::path::beside(database, crate::names::index_path))?;
+    Some(index.not_copied())
+}
+
 struct Look {
     files: Vec<DatabaseFile>,
     holders: BTreeMap<u32, Holder>,
