@@ -4,6 +4,7 @@
 
 mod advise;
 mod bench;
+mod check;
 mod completions;
 mod convert;
 mod crash;
@@ -60,6 +61,8 @@ enum Command {
     Advise(advise::Options),
     /// Measure what a commit costs: latency, and bytes, writes and flushes at the device
     Bench(Box<bench::Options>),
+    /// Say whether a database is in a safe place, used safely, and whole
+    Check(check::Options),
     /// Print what a shell needs to complete the command lines of oneflush
     Completions(completions::Options),
     /// Give a database reserved bytes at the end of each page, or copy it into the other engine
@@ -168,6 +171,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Advise(options) => advise::main(&options),
         Command::Bench(options) => bench::main(&options),
+        Command::Check(options) => check::main(&options),
         Command::Completions(options) => completions::main(&options),
         Command::Convert(options) => convert::main(&options),
         Command::Crash(options) => crash::main(&options),

@@ -202,11 +202,11 @@ fn row(label: impl Into<String>, value: impl Into<String>) -> Row {
     (label.into(), value.into())
 }
 
-fn count(count: u64, what: &str) -> String {
+pub fn count(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     match bytes {
         0..10_240 => format!("{bytes} bytes"),
         10_240..10_485_760 => format!("{} KiB", bytes >> 10),
