@@ -91,7 +91,8 @@ fn quick_check(facts: &Facts) -> rusqlite::Result<Vec<String>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let db = Connection::open_with_flags_and_vfs(uri, flags, "unix")?;
     let begun = bytes_read();
-    let all = facts.survey.bytes;
+    // The structure of all pages, and then each row once more: this much at most.
+    let all = 2 * facts.survey.bytes;
     let share = || Some((bytes_read()?.saturating_sub(begun?), all));
     let check = || {
         let mut statement = db.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
@@ -103,7 +104,7 @@ fn quick_check(facts: &Facts) -> rusqlite::Result<Vec<String>> {
     Watch::new(&facts.database).during("reading its pages", Some(&handle), share, check)
 }
 
-/// By calls of this process: each page is read once.
+/// By calls of this process.
 fn bytes_read() -> Option<u64> {
     let io = fs::read_to_string("/proc/self/io").ok()?;
     io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok())

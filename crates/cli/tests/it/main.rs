@@ -15,6 +15,7 @@ mod bench_paper;
 #[cfg(feature = "laboratory")]
 mod bench_papers;
 mod bench_trace;
+mod check;
 mod collect_unit;
 mod common;
 mod completions;

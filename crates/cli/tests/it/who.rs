@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::common::{Sandbox, assert_refused, skip_unless_root, stderr, stdout};
 
 /// SQLite alone is the strategy "none".
-fn open(path: &Path, strategy: &str) -> Connection {
+pub fn open(path: &Path, strategy: &str) -> Connection {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_URI;
@@ -46,7 +46,7 @@ fn holds() {
 }
 
 /// A process that has done so and waits.
-fn holder(path: &Path, strategy: &str, sql: &str) -> Running {
+pub fn holder(path: &Path, strategy: &str, sql: &str) -> Running {
     let mut running = Running::start(
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", named!(holds), "--nocapture"])

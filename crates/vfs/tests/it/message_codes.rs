@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use oneflush_testing::house::{self, Text};
 
 /// Where messages for people come from: folders of `crates`, or files below them.
-const PLACES: [&str; 10] = [
+const PLACES: [&str; 11] = [
     "blocklog/src",
+    "cli/src/check.rs",
     "cli/src/convert",
     "cli/src/library.rs",
     "cli/src/mvbt",
