@@ -84,7 +84,9 @@ impl Database {
 
     /// The database of `path`, if a connection of this process has it open.
     pub fn find(path: &str) -> Option<Arc<Database>> {
-        DATABASES.lock().get(path).and_then(Weak::upgrade).filter(|database| database.is_used())
+        // Nobody else may hold it any more by now. Its drop takes the lock.
+        let found = DATABASES.lock().get(path).and_then(Weak::upgrade);
+        found.filter(|database| database.is_used())
     }
 
     fn is_used(&self) -> bool {
@@ -553,6 +555,23 @@ mod tests {
         next.note_use();
         assert_eq!(Connection::of_wal("/wal/c.db-wal", 1030).unwrap().id, next.id);
         drop(closed);
+    }
+
+    /// Whoever looks for a database may hold it last. Its drop took the lock that was held.
+    #[test]
+    fn a_database_that_goes_while_it_is_looked_for_stops_nobody() {
+        const PATH: &str = "/goes/a.db";
+        let (say, hear) = std::sync::mpsc::channel();
+        let looks = std::thread::spawn(move || {
+            while hear.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected) {
+                Database::find(PATH);
+            }
+        });
+        for _ in 0..20_000 {
+            open(PATH).note_close();
+        }
+        drop(say);
+        looks.join().unwrap();
     }
 
     #[test]
