@@ -25,6 +25,16 @@ def by_apsw():
     return said.splitlines()[-1]
 
 
+def two_libraries():
+    """What is wrong with several SQLites in one process."""
+    path = os.pathsep.join([os.environ["PYTHONPATH"], os.environ["TWO"]])
+    command = [os.environ["PYTHON_APSW"], os.path.join(load.HERE, "two.py"), compat.STRATEGY]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False,
+                         env={**os.environ, "PYTHONPATH": path})
+    print(ran.stdout, end="")
+    return [] if "two: ok (" in ran.stdout else ["several SQLites in one process"]
+
+
 harmful, count, _ = load.runs("stock", CONTROL_RUNS, until_harm=True)
 compat.check(f"stock SQLite was harmed in {count} runs", harmful > 0, True)
 harmful, _, rows = load.runs(compat.STRATEGY, 1)
@@ -40,6 +50,7 @@ else:
     node = "without Node"
 scenes = fork.main([compat.STRATEGY])
 found += [f"{scenes} of {len(fork.SCENES)} scenes with a fork went wrong"] if scenes else []
+found += two_libraries()
 answers, different, worse, control = pairs.main(compat.STRATEGY)
 compat.check("stock SQLite which closes the files differs", control > 0, True)
 found += [f"{worse} of {answers} answers of pairs differ from stock SQLite's"] if worse else []

@@ -1,25 +1,26 @@
 """Two SQLite libraries in one process, on one database: `two.py [STRATEGY]…`.
 
-Python's sqlite3, APSW and pysqlite3 have a SQLite each. POSIX locks do not keep one of a process
-from what the other has locked, and an unlock or a close by one takes the other's locks away.
-Each pair of them is played in these ways:
+Python's sqlite3, APSW and pysqlite3 have a SQLite each. POSIX locks do not keep one of them from
+what another has locked, and its unlock or close takes the other's locks away. Each pair is played:
 
 - *stock*, the control: both by stock SQLite. It must do harm.
-- *both*: both by ours. They exclude each other, or the second is refused. Nothing else may fail.
-- *kept*: one by ours, one by stock SQLite. A connection of ours comes first and goes last. In WAL
-  mode the same holds, in a rollback mode it is only told.
-- *any*: the same, but ours may come later and go earlier. Only told.
-- *locks*: stock SQLite opens, reads and closes within a transaction of ours. In WAL mode no other
+- *both*, with one thread each or two: both by ours. They wait for each other, or the open of one
+  is refused. Nothing else may fail.
+- *kept*, in WAL mode: one by ours, one by stock SQLite. The same must hold if a connection of ours
+  is the first one and stays.
+- *locks*: stock SQLite opens, reads and closes while ours has a transaction. In WAL mode no other
   process can write then. In a rollback mode the transaction is refused. Both are counted.
 """
 
 import collections
+import contextlib
+import functools
+import importlib.util
 import itertools
 import json
 import os
 import random
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -28,110 +29,163 @@ import time
 
 import belt
 
-try:
-    import pysqlite3
-except ImportError:
-    pysqlite3 = None
-
-LIBRARIES = {"sqlite3": sqlite3, "apsw": belt.apsw, "pysqlite3": pysqlite3}
-LIBRARIES = {name: library for name, library in LIBRARIES.items() if library}
+LIBRARIES = {name: importlib.import_module(name) for name in ("sqlite3", "apsw", "pysqlite3")
+             if importlib.util.find_spec(name)}
 Error = tuple(library.Error for library in LIBRARIES.values())
 JOURNALS = {"plain": ["wal", "delete"], "eager": ["wal"], "waldio": ["wal"], "maw": ["delete"]}
-# What a refusal says: one by ours, and one of stock SQLite by a strategy that keeps it out.
+# How ours refuses an open, and how stock SQLite is kept out by a strategy that does so.
 REFUSED, KEPT_OUT = "CANTOPEN", "NOTADB"
-CONTROL_RUNS, SECONDS, PATIENCE_S = 10, 3, 60
+CONTROL_RUNS, SECONDS, PATIENCE_S = 10, 1.5, 60
+READ = "SELECT count(*) FROM kept"
 
 
 def connect(library, mode, file):
-    vfs = "unix" if mode == "stock" else f"oneflush&strategy={mode}"
-    uri = f"file:{file}?vfs={vfs}"
-    if library == "apsw":
-        db = belt.apsw.Connection(uri)
-        db.set_busy_timeout(2000)
-        return db
-    return LIBRARIES[library].connect(uri, uri=True, timeout=2, isolation_level=None)
-
-
-def load(library, mode):
     if mode != "stock":
-        loader = connect(library, "stock", ":memory:")
-        loader.enable_load_extension(True)
-        loader.load_extension(os.environ["ONEFLUSH_EXTENSION_PATH"])
-        loader.close()
+        load(library)
+    uri = f"file:{file}?vfs=" + ("unix" if mode == "stock" else f"oneflush&strategy={mode}")
+    if library != "apsw":
+        return LIBRARIES[library].connect(uri, uri=True, timeout=2, isolation_level=None)
+    db = belt.apsw.Connection(uri, belt.apsw.SQLITE_OPEN_READWRITE | belt.apsw.SQLITE_OPEN_URI)
+    db.set_busy_timeout(2000)
+    return db
+
+
+@functools.cache
+def load(library):
+    loader = connect(library, "stock", ":memory:")
+    loader.enable_load_extension(True)
+    loader.load_extension(os.environ["ONEFLUSH_EXTENSION_PATH"])
 
 
 def name_of(error):
     return getattr(error, "sqlite_errorname", belt.name_of(error)).removeprefix("SQLITE_")
 
 
-def commit(library, mode, file, folder, writer, errors):
-    """Most connections live for one row, so a library is without any again and again."""
+def commit(library, mode, writer, file, record, life, errors):
+    """A connection lives for up to `life` rows, so a library has none again and again."""
     until, number = time.monotonic() + SECONDS, 0
-    with open(f"{folder}/{writer}", "a", buffering=1) as record:
-        while time.monotonic() < until:
-            try:
-                db = connect(library, mode, file)
-                db.execute("PRAGMA synchronous=NORMAL")
-                for _ in range(random.choice((1, 1, 1, 5, 20))):
-                    number += 1
-                    belt.insert(db, writer, number)
-                    print(number, file=record)
-                if random.random() < 0.1:
-                    kind = random.choice(("PASSIVE", "FULL", "RESTART", "TRUNCATE"))
-                    db.execute(f"PRAGMA wal_checkpoint({kind})").fetchall()
-                db.close()
-            except Error as error:
-                errors[name_of(error)] += 1
-                time.sleep(0.001)
+    while time.monotonic() < until:
+        try:
+            # A connection that had an error is closed when the next one is open.
+            db = connect(library, mode, file)
+            db.execute("PRAGMA synchronous=OFF")
+            for _ in range(random.randint(1, life)):
+                number += 1
+                belt.insert(db, int(writer), number)
+                print(number, file=record, flush=True)
+            if life > 1 and random.random() < 0.1:
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            db.close()
+        except Error as error:
+            errors[name_of(error)] += 1
 
 
-def process(file, folder, kept, *players):
-    """Each player is LIBRARY:MODE:WRITER; two threads, of this writer and the next."""
+def patiently(act):
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return act()
+        except Error as error:
+            if not name_of(error).startswith("BUSY") or time.monotonic() > until:
+                raise
+
+
+def process(file, folder, way, *players):
+    """Each player is LIBRARY:MODE:WRITER, with a thread. Prints their errors."""
     players = [player.split(":") for player in players]
-    errors = {":".join(player[:2]): collections.Counter() for player in players}
-    for library, mode, _ in players:
-        load(library, mode)
-    if kept == "kept":
+    errors = collections.defaultdict(collections.Counter)
+    if way == "kept":
         first = connect(*players[0][:2], file)
-        first.execute("SELECT count(*) FROM kept").fetchall()
-    threads = [threading.Thread(target=commit, args=(library, mode, file, folder, int(writer) + one,
-                                                     errors[f"{library}:{mode}"]))
-               for library, mode, writer in players for one in (0, 1)]
-    random.shuffle(threads)
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        patiently(lambda: first.execute(READ).fetchall())
+    threads = [threading.Thread(target=commit, args=(
+        *player, file, open(f"{folder}/{player[2]}", "w"), 1 if len(players) < 3 else 9,
+        errors[" ".join(player[:2])])) for player in players]
+    for step in (threading.Thread.start, threading.Thread.join):
+        for thread in threads:
+            step(thread)
     print(json.dumps(errors))
 
 
-def start(file, folder, *what):
-    command = [sys.executable, __file__, "process", file, folder, *what]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "ONEFLUSH_LOG": f"{folder}/messages"})
-
-
-def locks(file, folder, journal, ours, theirs, mode, third):
-    """Prints what is wrong."""
-    load(ours, mode)
-    db = connect(ours, mode, file)
+def locks(file, folder, journal, ours, mode, theirs, third):
+    """Prints what is wrong, as `process` does."""
+    db, is_wal = connect(ours, mode, file), journal == "wal"
     belt.insert(db, 0, 1)
-    db.execute("BEGIN IMMEDIATE" if journal == "wal" else "BEGIN")
-    db.execute("SELECT count(*) FROM kept").fetchall()
-    other = connect(theirs, "stock", file)
-    try:
-        other.execute("SELECT count(*) FROM kept").fetchall()
-    except Error as error:
-        print("" if name_of(error) == KEPT_OUT else f"the other one: {name_of(error)}")
-    other.close()
-    if journal == "wal":
-        start(file, folder, "any", f"sqlite3:{third}:1").communicate()
-        print("another process writes" if any(belt.acknowledged(f"{folder}/1")) else "")
+    db.execute("BEGIN IMMEDIATE" if is_wal else "BEGIN")
+    db.execute(READ).fetchall()
+    # The strategy may keep it out.
+    with contextlib.suppress(Error), contextlib.closing(connect(theirs, "stock", file)) as other:
+        other.execute(READ).fetchall()
+    start("process", file, folder, "", f"sqlite3:{third}:8").communicate()
+    answer, written = "ok", len(belt.acknowledged(f"{folder}/8"))
     try:
         belt.insert(db, 0, 2)
-        print("" if journal == "wal" else "it is not refused")
         db.execute("COMMIT")
     except Error as error:
-        print("" if journal != "wal" and "IOERR" in name_of(error) else name_of(error))
-    db.close()
-    ...
+        answer = name_of(error)
+    # In WAL mode a writer looks once a second.
+    time.sleep(1.1)
+    belt.insert(db, 0, 3)
+    count = json.loads(db.execute("PRAGMA oneflush_stats").fetchall()[0][0])["cancelled_locks"]
+    holds = count and ((answer, written) == ("ok", 0) if is_wal else answer.startswith("IOERR"))
+    print(json.dumps({} if holds else {ours: {answer: 1, "counted": count, "rows": written}}))
+
+
+def start(*what):
+    command = ["timeout", "-s", "KILL", str(SECONDS + PATIENCE_S), sys.executable, __file__, *what]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
+                            env={**os.environ, "ONEFLUSH_LOG": f"{what[2]}/messages"})
+
+
+def play(strategy, journal, way, threads, a, b):
+    """What is wrong, a list."""
+    folder = tempfile.mkdtemp(prefix=f"{strategy}-two-", dir=".")
+    file, third = f"{folder}/belt.db", "stock" if strategy == "plain" else strategy
+    belt.create(file)
+    belt.connect("stock", file).execute(f"PRAGMA journal_mode={journal}").fetchall()
+    two = [f"{a}:{'stock' if way == 'stock' else strategy}:",
+           f"{b}:{strategy if way == 'both' else 'stock'}:"] * threads
+    commands = [["process", file, folder, way, *(f"{who}{one}" for one, who in enumerate(two))]]
+    commands += [["process", file, folder, "", f"sqlite3:{third}:{one}"] for one in (8, 9)]
+    if way == "locks":
+        commands = [["locks", file, folder, journal, a, strategy, b, third]]
+    wrong, fine = [], ("BUSY", REFUSED) if way == "both" else ("BUSY",)
+    for one in [start(*command) for command in commands]:
+        said = one.communicate()[0]
+        wrong += [f"a process ended with {one.returncode}"] if one.returncode else []
+        for who, errors in json.loads(said or "{}").items():
+            is_out = who.endswith("stock") and strategy != "plain"
+            bad = {name: count for name, count in errors.items()
+                   if not name.startswith(fine) and not (is_out and name == KEPT_OUT)}
+            wrong += [f"{who}: {bad}"] if bad else []
+    if way != "locks":
+        records = {one: belt.acknowledged(f"{folder}/{one}") for one in (*range(len(two)), 8, 9)}
+        wrong += belt.harms(third, file, records)
+    if not wrong:
+        shutil.rmtree(folder)
+    print(f"two, {strategy}, {journal}, {way}, {threads} threads, {a} and {b}: "
+          f"{'; '.join(wrong) or 'ok'}", flush=True)
+    return wrong
+
+
+def main(strategies):
+    """How many plays went wrong, of how many."""
+    wrong, pairs = [], list(itertools.combinations(LIBRARIES, 2))
+    for strategy, journal in ((one, journal) for one in strategies for journal in JOURNALS[one]):
+        control = (play("plain", journal, "stock", 1, *pair) for pair in itertools.cycle(pairs))
+        wrong.append(not any(itertools.islice(control, CONTROL_RUNS)))
+        plays = [("both", threads, *pair) for threads in (1, 2) for pair in pairs]
+        for way in ("kept", "locks") if journal == "wal" else ("locks",):
+            plays += [(way, 2, *pair) for pair in itertools.permutations(LIBRARIES, 2)]
+        wrong += [bool(play(strategy, journal, *one)) for one in plays]
+    return sum(wrong), len(wrong)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] in (["process"], ["locks"]):
+        {"process": process, "locks": locks}[sys.argv[1]](*sys.argv[2:])
+    else:
+        names = sys.argv[1:] or list(JOURNALS)
+        wrong, count = main(names)
+        if wrong:
+            sys.exit(f"two: {wrong} of {count} plays went wrong")
+        print(f"two: ok ({', '.join(names)}: {count} plays of {', '.join(LIBRARIES)})")

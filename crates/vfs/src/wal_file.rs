@@ -58,20 +58,43 @@ pub fn frames_to_recover(wal: &dyn Below) -> Option<ToRecover> {
     Some(committed)
 }
 
-/// The file change counters (SQLite, "Database File Format", offset 24) of the first and the last
-/// page 1 that a recovery of this WAL would find.
-pub fn change_counters(wal: &dyn Below) -> Option<(u32, u32)> {
-    let mut header = [0; HEADER_BYTES as usize];
-    wal.read(&mut header, 0).ok()?;
-    let (page_bytes, _) = WalFile::header(&header)?;
-    let file = WalFile { file: wal, page_bytes };
-    let (first, last) = frames_to_recover(wal)?.page_one?;
-    let counter = |frame| change_counter(wal, file.offset_of(frame) + FRAME_HEADER_BYTES as u64);
-    Some((counter(first)?, counter(last)?))
+/// The file change counters ("Database File Format", section 1.3.6) of a database file and of the
+/// first and the last page 1 that a recovery of its WAL would find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangeCounters {
+    pub file: u32,
+    pub first: u32,
+    pub last: u32,
 }
 
-/// The file change counter of a page 1 that begins at `offset`.
-pub fn change_counter(file: &dyn Below, offset: u64) -> Option<u32> {
+impl ChangeCounters {
+    /// None: the file is empty, or no commit in the WAL has page 1.
+    pub fn of(database: &dyn Below, wal: &dyn Below) -> Option<ChangeCounters> {
+        let mut header = [0; HEADER_BYTES as usize];
+        wal.read(&mut header, 0).ok()?;
+        let (page_bytes, _) = WalFile::header(&header)?;
+        let frames = WalFile { file: wal, page_bytes };
+        let (first, last) = frames_to_recover(wal)?.page_one?;
+        let in_frame = |frame| frames.offset_of(frame) + FRAME_HEADER_BYTES as u64;
+        Some(ChangeCounters {
+            file: counter(database, 0)?,
+            first: counter(wal, in_frame(first))?,
+            last: counter(wal, in_frame(last))?,
+        })
+    }
+
+    /// In WAL mode page 1 reaches the database file by a checkpoint alone, and no commit makes its
+    /// counter smaller. The first commit of a WAL with page 1 has the counter of the file before
+    /// it, or that plus one. So the file has a counter from the one before the WAL's first to its
+    /// last.
+    pub fn are_of_one_time(&self) -> bool {
+        let before = self.first.wrapping_sub(1);
+        self.file.wrapping_sub(before) <= self.last.wrapping_sub(before)
+    }
+}
+
+/// The counter in a page 1 that begins at `offset`.
+fn counter(file: &dyn Below, offset: u64) -> Option<u32> {
     let mut counter = [0; 4];
     file.read(&mut counter, offset + 24).ok()?;
     Some(u32::from_be_bytes(counter))

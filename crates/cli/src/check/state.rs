@@ -119,6 +119,10 @@ fn wal(facts: &Facts) -> Option<Finding> {
     if survey.guarded || facts.is_in_use() {
         return None;
     }
+    if survey.wal_is_of_another_time {
+        let says = format!("{has}, and is of another time than {name}, by the change counters");
+        return Some(fault(says, other));
+    }
     Some(Finding::new(
         Status::Warn,
         STATE,

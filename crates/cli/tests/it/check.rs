@@ -402,6 +402,17 @@ fn a_wal_that_nobody_closed_or_that_is_not_the_databases_is_told() {
     fs::copy(side(&path, "-wal"), side(&small, "-wal")).unwrap();
     let words = ["for pages of 4096 bytes", "c.db has pages of 1024", "aside"];
     check(&sandbox, &small, &[]).assert("state", "fault", &words);
+
+    let [first, newer] = ["first.db", "d.db"].map(|name| sandbox.path().join(name));
+    let has_page_one = holder(&first, "none", WAL);
+    closed(&newer);
+    for table in ["a", "b", "c", "d"] {
+        open(&newer, "none").execute_batch(&format!("CREATE TABLE {table}(v)")).unwrap();
+    }
+    fs::copy(side(&first, "-wal"), side(&newer, "-wal")).unwrap();
+    drop(has_page_one);
+    let words = ["another time than d.db", "change counters"];
+    check(&sandbox, &newer, &[]).assert("state", "fault", &words);
 }
 
 #[test]

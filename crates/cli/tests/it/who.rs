@@ -150,7 +150,9 @@ fn users_and_the_writer_of_lsmvbt_are_named() {
     let user = holder(&path, "lsmvbt", "CREATE TABLE t(v)");
     let writer = holder(&path, "lsmvbt", "BEGIN IMMEDIATE; INSERT INTO t VALUES (1)");
     let (rows, text) = who(&sandbox, &path);
-    for (process, held) in [(&user, vec!["use"]), (&writer, vec!["use", "writer"])] {
+    for (process, held) in
+        [(&user, vec!["use", "place"]), (&writer, vec!["use", "writer", "place"])]
+    {
         let row = row_of(&rows, process);
         assert_eq!((&row["strategy"], locks(row)), (&Value::from("lsmvbt"), held), "{row}");
     }

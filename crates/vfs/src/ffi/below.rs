@@ -11,7 +11,7 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::apart::Apart;
-use super::seatbelt::{Belt, look_at};
+use super::seatbelt::{Belt, OpenDatabase, look_at};
 use super::wal_reset::WalReset;
 use crate::canary::Canary;
 use crate::error::Code;
@@ -127,18 +127,20 @@ impl BelowFile {
         BelowFile { seatbelt: Some(Arc::new(seatbelt)), ..self }
     }
 
-    /// The same for a main database file, which gets locks of the seatbelt too if it `has_locks`.
+    /// The same for a main database file. It gets locks of the seatbelt too, if SQLite's VFS, which
+    /// `library` is the address of, locks as POSIX has it.
     pub fn with_seatbelt(
         self,
         name: &CStr,
         canary: &Arc<Canary>,
-        has_locks: bool,
+        library: Option<usize>,
         wal_mode: WalMode,
     ) -> BelowFile {
         let id = self.seatbelt.as_ref().and_then(|seatbelt| seatbelt.id);
-        let known = self.descriptor.zip(id).filter(|_| has_locks);
-        let belt =
-            known.map(|(descriptor, id)| Belt::new(descriptor, id, name, Arc::clone(canary)));
+        let known = self.descriptor.zip(id).zip(library);
+        let belt = known.map(|((descriptor, id), library)| {
+            Belt::new(OpenDatabase { descriptor, id, library }, name, Arc::clone(canary))
+        });
         let (name, wal_reset) = (Some(name.into()), Some(WalReset::default()));
         let region = AtomicPtr::default();
         let seatbelt = Seatbelt { id, name, belt, wal_reset, wal_mode, region };
@@ -296,6 +298,9 @@ impl BelowFile {
     }
 
     pub fn close(&self) -> c_int {
+        let name = self.seatbelt.as_ref().and_then(|seatbelt| seatbelt.name.as_deref());
+        // The close takes away what another SQLite of this process has locked by then.
+        let _claim = name.zip(self.belt()).and_then(|(name, belt)| belt.claim(name));
         // SQLite may use the descriptor again.
         if let Some(belt) = self.belt() {
             belt.closing();

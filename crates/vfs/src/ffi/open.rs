@@ -25,6 +25,7 @@ use super::descriptor;
 use super::forked::{self, Refused};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
 use super::reserve::Handle;
+use super::seatbelt::Claim;
 use super::vfs::{Shim, c_name};
 use super::virtual_file;
 use crate::absorbed_super;
@@ -132,6 +133,7 @@ impl Request<'_> {
             Some(path) => self.check(path, &mut options, is_checkpointer)?,
             None => WalMode::Allowed,
         };
+        let _claim = self.claim(path, &options)?;
         let mut below = self.open_below(self.flags, None)?;
         if let Some(path) = path
             && options.strategy != StrategyKind::Stock
@@ -162,11 +164,36 @@ impl Request<'_> {
             below = below.with_seatbelt(
                 self.c_name(),
                 connection.database().canary(),
-                self.shim.has_posix_locks,
+                self.library(),
                 wal_mode,
             );
         }
         Ok(Opened { below, owner: Owner::Connection(connection), other_name: None })
+    }
+
+    /// The address of SQLite's VFS, if it locks as POSIX has it.
+    fn library(&self) -> Option<usize> {
+        self.shim.has_posix_locks.then(|| self.shim.below.addr())
+    }
+
+    /// Refuses a database that another SQLite of this process has open with a seatbelt.
+    fn claim(&self, path: Option<&str>, options: &Options) -> Result<Option<Claim>, Error> {
+        let (Some(path), Some(library)) = (path, self.library()) else { return Ok(None) };
+        if !options.has_seatbelt() {
+            return Ok(None);
+        }
+        let claim = Claim::to(self.c_name(), library);
+        if claim.is_none() {
+            self.shim.api.log(
+                sqlite::SQLITE_CANTOPEN,
+                &format!(
+                    "oneflush: {path}: another SQLite library in this process has it open. Each \
+                        would take the other's locks away; open it with one of them alone [OF-151]"
+                ),
+            );
+            return Err(Error::Below(Code::CANTOPEN));
+        }
+        Ok(claim)
     }
 
     /// SQLite's name of a database or of a WAL.

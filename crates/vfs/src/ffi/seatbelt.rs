@@ -40,6 +40,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use oneflush_blocklog::record_lock::{holder, record_lock_at};
 use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
@@ -51,12 +52,17 @@ use crate::lock_bytes::{IN_USE, MAPPED, PENDING, SLOTS};
 use crate::own_file::OwnFile;
 use crate::port::{ShmLock, Stamp};
 use crate::sync::{Mutex, StaticMutex, StaticMutexGuard, lock};
+pub use index::OpenDatabase;
 use index::{Id, Index, Slots, has_another_descriptor, has_posix_lock};
 
 pub use index::Table;
 
 /// What SQLite adds to the name of a database.
 const INDEX_ENDS: &[u8] = b"-shm";
+
+/// How often, and with what pause, a connection that is alone asks for SQLite's pending byte.
+const PENDING_TRIES: u32 = 20;
+const PENDING_POLL: Duration = Duration::from_micros(250);
 
 static TABLE: LazyLock<StaticMutex<Table>> = LazyLock::new(StaticMutex::default);
 
@@ -66,9 +72,7 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// The locks of one connection.
 pub struct Belt {
     generation: u32,
-    /// SQLite's own descriptor of the database. It is open as long as the connection.
-    descriptor: RawFd,
-    database: Id,
+    database: OpenDatabase,
     index_path: CString,
     canary: Arc<Canary>,
     seat: Mutex<Seat>,
@@ -106,17 +110,16 @@ enum At {
 }
 
 impl Belt {
-    /// `database`: device and inode. `name`: its name.
-    pub fn new(descriptor: RawFd, database: Id, name: &CStr, canary: Arc<Canary>) -> Belt {
+    /// `name`: the database's.
+    pub fn new(database: OpenDatabase, name: &CStr, canary: Arc<Canary>) -> Belt {
         let index_path = [name.to_bytes(), INDEX_ENDS].concat();
-        Belt::of(descriptor, database, CString::new(index_path).unwrap_or_default(), canary)
+        Belt::of(database, CString::new(index_path).unwrap_or_default(), canary)
     }
 
-    fn of(descriptor: RawFd, database: Id, index_path: CString, canary: Arc<Canary>) -> Belt {
-        TABLE.lock().databases.push((descriptor, database));
+    fn of(database: OpenDatabase, index_path: CString, canary: Arc<Canary>) -> Belt {
+        TABLE.lock().databases.push(database);
         Belt {
             generation: GENERATION.load(SeqCst),
-            descriptor,
             database,
             index_path,
             canary,
@@ -126,9 +129,14 @@ impl Belt {
         }
     }
 
+    /// The name stays this SQLite's until the answer is gone.
+    pub fn claim(&self, name: &CStr) -> Option<Claim> {
+        Claim::to(name, self.database.library)
+    }
+
     /// The same connection in the child of a fork.
     pub fn again(&self, canary: Arc<Canary>) -> Belt {
-        Belt::of(self.descriptor, self.database, self.index_path.clone(), canary)
+        Belt::of(self.database, self.index_path.clone(), canary)
     }
 
     /// False: the belt came with a fork, and says nothing of this process.
@@ -138,7 +146,7 @@ impl Belt {
 
     fn file(&self) -> BorrowedFd<'_> {
         // SAFETY: SQLite has the descriptor open as long as the connection.
-        unsafe { BorrowedFd::borrow_raw(self.descriptor) }
+        unsafe { BorrowedFd::borrow_raw(self.database.descriptor) }
     }
 
     /// Maps the index by SQLite's own function. An index that cannot be written is an error of it.
@@ -157,7 +165,7 @@ impl Belt {
     /// The index that SQLite has mapped for this database. `None`: locks of open files cannot be
     /// had on it.
     fn join(&self, table: &mut Table) -> Option<Arc<Index>> {
-        if let Some(index) = table.of(self.database) {
+        if let Some(index) = table.of(self.database.id) {
             return Some(index);
         }
         let (file, stat) = self.open_index(table)?;
@@ -170,7 +178,7 @@ impl Belt {
             table.retire(file, id);
             return None;
         }
-        let index = Arc::new(Index::new(self.database, file, &stat));
+        let index = Arc::new(Index::new(self.database.id, file, &stat));
         table.indexes.push(Arc::downgrade(&index));
         Some(index)
     }
@@ -216,10 +224,18 @@ impl Belt {
         let take = |file: BorrowedFd<'_>, kind, bytes| {
             record_lock_at(file, libc::F_OFD_SETLK, kind, bytes).map(drop).map_err(|_| Code::BUSY)
         };
-        // Some versions of SQLite have it themselves with the exclusive lock (3.40). Somebody who
-        // begins to use the database may have it for a moment.
-        let _ = take(self.file(), libc::F_WRLCK, PENDING);
         seat.is_alone = true;
+        // SQLite 3.40 has it with the exclusive lock, and a close would cancel that. SQLite's lock
+        // on its shared bytes stays meanwhile. Somebody who begins to use the database may have it
+        // for a moment.
+        let mut tries = PENDING_TRIES;
+        while take(self.file(), libc::F_WRLCK, PENDING).is_err() {
+            tries = tries.checked_sub(1).ok_or(Code::BUSY)?;
+            if tries + 1 < PENDING_TRIES {
+                std::thread::sleep(PENDING_POLL);
+            }
+            let _ = record_lock_at(self.file(), libc::F_SETLK, libc::F_UNLCK, PENDING);
+        }
         let At::Index(index) = &seat.at else { return Ok(()) };
         take(index.file.as_fd(), libc::F_RDLCK, MAPPED)?;
         index.be_alone(&seat.slots)
@@ -229,7 +245,7 @@ impl Belt {
         if std::mem::take(&mut seat.is_alone) {
             let _ = record_lock_at(self.file(), libc::F_OFD_SETLK, libc::F_UNLCK, PENDING);
             if let At::Index(index) = &seat.at {
-                index.end_alone();
+                index.end_alone(&seat.slots);
             }
         }
     }
@@ -475,9 +491,8 @@ impl Belt {
     pub fn closing(&self) {
         self.comes_off();
         if self.is_ours() && std::mem::take(&mut lock(&self.seat).is_noted) {
-            let of = (self.descriptor, self.database);
             let mut table = TABLE.lock();
-            if let Some(at) = table.databases.iter().position(|&one| one == of) {
+            if let Some(at) = table.databases.iter().position(|&one| one == self.database) {
                 table.databases.swap_remove(at);
             }
         }
@@ -526,6 +541,40 @@ fn is_elsewhere(name: &Path, open: BorrowedFd<'_>) -> bool {
     is_removed || is_moved && name.parent().is_some_and(|folder| stat(folder).is_ok())
 }
 
+/// A name that one SQLite of this process is about to open.
+pub struct Claim {
+    name: CString,
+    library: usize,
+}
+
+impl Claim {
+    /// `None`: another SQLite of this process has the database, or is about to open it. Locks of
+    /// processes keep neither from the other, and what one gives up both lose.
+    pub fn to(name: &CStr, library: usize) -> Option<Claim> {
+        let mut table = TABLE.lock();
+        let is_claimed = |claim: &(CString, usize)| claim.1 != library && &*claim.0 == name;
+        let mut others = table.databases.iter().filter(|open| open.library != library).peekable();
+        let is_open = others.peek().is_some()
+            && stat(name)
+                .is_ok_and(|found| others.any(|open| open.id == (found.st_dev, found.st_ino)));
+        if is_open || table.claims.iter().any(is_claimed) {
+            return None;
+        }
+        table.claims.push((name.into(), library));
+        Some(Claim { name: name.into(), library })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut table = TABLE.lock();
+        let own = |claim: &(CString, usize)| claim.1 == self.library && claim.0 == self.name;
+        if let Some(at) = table.claims.iter().position(own) {
+            table.claims.swap_remove(at);
+        }
+    }
+}
+
 /// Nothing changes while the answer lives. For a fork.
 pub fn hold() -> StaticMutexGuard<'static, Table> {
     TABLE.lock()
@@ -537,20 +586,24 @@ pub fn in_child(table: Option<StaticMutexGuard<'_, Table>>) -> Vec<RawFd> {
     GENERATION.fetch_add(1, SeqCst);
     let Some(mut table) = table else { return Vec::new() };
     // A thread that is not here may use the objects.
-    let Table { indexes, parked, databases } = std::mem::take(&mut *table);
+    let Table { indexes, parked, databases, .. } = std::mem::take(&mut *table);
     std::mem::forget((indexes, parked));
     if !databases.is_empty() {
-        let is_known = |number: &RawFd| databases.iter().any(|(known, _)| known == number);
+        let is_known = |number: &RawFd| databases.iter().any(|known| known.descriptor == *number);
         for spare in spare_descriptors(&databases).into_iter().filter(|one| !is_known(one)) {
             let _ = open_again(spare);
         }
     }
-    databases.into_iter().map(|(one, _)| one).filter(|&one| open_again(one).is_err()).collect()
+    databases
+        .into_iter()
+        .map(|database| database.descriptor)
+        .filter(|&one| open_again(one).is_err())
+        .collect()
 }
 
 /// Descriptors that SQLite keeps for its next connection to one of these databases. It opens them
 /// with a flag that few others use.
-fn spare_descriptors(databases: &[(RawFd, Id)]) -> Vec<RawFd> {
+fn spare_descriptors(databases: &[OpenDatabase]) -> Vec<RawFd> {
     let Ok(files) = open_files() else { return Vec::new() };
     let is_spare = |number: RawFd| {
         // SAFETY: nobody else is in this child. A number that is closed by now is an error.
@@ -558,7 +611,7 @@ fn spare_descriptors(databases: &[(RawFd, Id)]) -> Vec<RawFd> {
         fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::NOFOLLOW))
     };
     files
-        .filter(|&(_, id)| databases.iter().any(|&(_, database)| database == id))
+        .filter(|&(_, id)| databases.iter().any(|database| database.id == id))
         .map(|(number, _)| number)
         .filter(|&number| is_spare(number))
         .collect()

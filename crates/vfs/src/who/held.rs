@@ -12,6 +12,7 @@
 //! | `-shm` | 120, 121, 122 | write, checkpoint, recover | SQLite in WAL mode |
 //! | | 123 to 127 | read marks 0 to 4 | a reader, or who changes the mark |
 //! | | 128 | mapped | whoever has the index mapped |
+//! | | before 120, by an open file | place | LS-MVBT, whose memory has the same name |
 //! | `-wal` | `flock` | door | `plain`: next to write |
 //! | | record lock of an open file | WAL shown | `plain`: has synced it |
 //! | a log | `flock` | log | whoever uses the log |
@@ -95,6 +96,9 @@ impl Locked<'_> {
             }
             (Kind::Database, Class::OpenFile) => of_mvbt(lock),
             (Kind::Database, Class::Posix) => self.of_database(lock),
+            (Kind::Index, Class::OpenFile) if lock.last < SLOTS.start as u64 => {
+                one("place", "has its place in the memory that users share (LS-MVBT)")
+            }
             (Kind::Index, Class::Posix | Class::OpenFile) => self.of_index(lock),
             (Kind::Wal, Class::Flock) => one("door", "is next to write (plain)"),
             (Kind::Wal, Class::OpenFile) => one("WAL shown", "has synced the WAL (plain)"),

@@ -1,5 +1,6 @@
 //! The WAL indexes that connections of this process have mapped, and their slots.
 
+use std::ffi::CString;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -51,6 +52,16 @@ pub struct Slots {
     exclusive: u8,
 }
 
+/// A database that SQLite has open, for one connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct OpenDatabase {
+    /// SQLite's own. It is open as long as the connection.
+    pub descriptor: RawFd,
+    pub id: Id,
+    /// Which SQLite of the process: the address of its VFS.
+    pub library: usize,
+}
+
 /// What the process has open for its belts.
 #[derive(Default)]
 pub struct Table {
@@ -58,8 +69,10 @@ pub struct Table {
     pub indexes: Vec<Weak<Index>>,
     /// Files that may not be closed yet (invariant 3), and their devices and inodes.
     pub parked: Vec<(OwnFile, Id)>,
-    /// SQLite's descriptors of databases with a belt, which may have locks of their own.
-    pub databases: Vec<(RawFd, Id)>,
+    /// Databases with a belt, whose descriptors may have locks of their own.
+    pub databases: Vec<OpenDatabase>,
+    /// Names that are about to be opened, and by which SQLite.
+    pub claims: Vec<(CString, usize)>,
 }
 
 impl Index {
@@ -103,15 +116,19 @@ impl Index {
         if !slots.iter().enumerate().all(is_own) {
             return Err(Code::BUSY);
         }
+        let alone = self.alone.load(Relaxed);
+        if alone != 0 && alone != address(had) {
+            return Err(Code::BUSY);
+        }
         self.set(libc::F_WRLCK, 0..SLOTS_LEN)?;
         self.alone.store(address(had), Relaxed);
         Ok(())
     }
 
-    /// Goes back to what the connections have.
-    pub fn end_alone(&self) {
+    /// Goes back to what the connections have, if that one is alone.
+    pub fn end_alone(&self, had: &Slots) {
         let slots = lock(&self.slots);
-        if self.alone.swap(0, Relaxed) != 0 {
+        if self.alone.compare_exchange(address(had), 0, Relaxed, Relaxed).is_ok() {
             for (slot, &users) in slots.iter().enumerate() {
                 let kind = match users {
                     ..0 => libc::F_WRLCK,

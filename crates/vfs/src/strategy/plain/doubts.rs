@@ -2,18 +2,14 @@
 //!
 //! | what lies there | SQLite alone | here |
 //! |---|---|---|
-//! | a WAL, and a database file from another time | takes both for one database | the same, and says so |
+//! | a WAL, and a database file from another time | takes both for one database | the same, and says so ([`ChangeCounters`]) |
 //! | a WAL with frames, and an empty database file | deletes the WAL | saves it, and says so |
-//!
-//! In WAL mode page 1 reaches the database file by a checkpoint alone, and no commit makes its file
-//! change counter smaller. The first commit of a WAL with page 1 has the counter of the file before
-//! it, or that plus one. So the file has a counter from the one before the WAL's first to its last.
 
 use super::Plain;
 use crate::names::wal_path;
 use crate::port::{Below, Deletion};
 use crate::sync::lock;
-use crate::wal_file::{change_counter, change_counters};
+use crate::wal_file::ChangeCounters;
 
 impl Plain {
     /// SQLite recovers this WAL.
@@ -23,10 +19,10 @@ impl Plain {
             return;
         }
         let main = lock(&self.main);
-        let of_file = main.as_deref().and_then(|main| change_counter(main, 0));
-        let (Some(file), Some((first, last))) = (of_file, change_counters(wal)) else { return };
-        let before = first.wrapping_sub(1);
-        if file.wrapping_sub(before) > last.wrapping_sub(before) {
+        let counters = main.as_deref().and_then(|main| ChangeCounters::of(main, wal));
+        if let Some(ChangeCounters { file, first, last }) =
+            counters.filter(|counters| !counters.are_of_one_time())
+        {
             self.store().files.warn(&format!(
                 "oneflush: {path}: the WAL beside it is of another time: change counter {file}, in \
                     the WAL {first} to {last}. SQLite takes both for one database; run PRAGMA \
