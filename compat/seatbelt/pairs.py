@@ -87,9 +87,6 @@ EXCUSES = [
      "journal_mode=delete|locking_mode=EXCLUSIVE|last close",
      "the first one could not open the WAL, and has SQLite's shared lock alone"),
 ]
-if " 3.40" in belt.LIBRARY:
-    EXCUSES += [(".*", ".*files closed", "locking_mode=EXCLUSIVE.*", ".*",
-                 "SQLite 3.40 locks each byte itself that would keep others out")]
 
 
 def agent():

@@ -561,17 +561,12 @@ mod tests {
     #[test]
     fn a_database_that_goes_while_it_is_looked_for_stops_nobody() {
         const PATH: &str = "/goes/a.db";
-        let (say, hear) = std::sync::mpsc::channel();
-        let looks = std::thread::spawn(move || {
-            while hear.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected) {
-                Database::find(PATH);
-            }
-        });
-        for _ in 0..20_000 {
-            open(PATH).note_close();
+        let opens = || (0..20_000).for_each(|_| open(PATH).note_close());
+        let opening = std::thread::spawn(opens);
+        while !opening.is_finished() {
+            Database::find(PATH);
         }
-        drop(say);
-        looks.join().unwrap();
+        opening.join().unwrap();
     }
 
     #[test]
