@@ -93,6 +93,10 @@ fn is_another_process() {
                 db = None;
                 "ok".to_owned()
             }
+            "copy" => {
+                let _ = fs::read(path).unwrap();
+                "ok".to_owned()
+            }
             "fork" => format!("ok {}", child_that_waits()),
             sql => answer(db.as_ref().unwrap(), sql),
         };
@@ -523,6 +527,23 @@ fn an_index_that_says_too_much_is_copied_is_mended_before_anybody_writes() {
     index.write_all_at(&1_000_u32.to_ne_bytes(), N_BACKFILL).unwrap();
     assert_eq!(answer(&db, "PRAGMA wal_checkpoint"), "ok 0");
     assert_eq!(commits::check(&db), Ok(3));
+}
+
+/// Its read mark tells that it is there.
+#[test]
+fn a_reader_of_sqlite_alone_whose_lock_on_the_database_is_gone_keeps_the_wal() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "strategy=plain");
+    let mut other = Other::begin(&path, SQLITE_ALONE);
+    for (does, answer) in [("BEGIN", "ok"), ("SELECT n FROM total", "ok 3"), ("copy", "ok")] {
+        assert_eq!(other.does(does), answer, "{does}");
+    }
+    drop(db);
+    assert!(
+        fs::exists(format!("{}-wal", path.display())).unwrap(),
+        "it was deleted under a reader"
+    );
+    assert_eq!(other.does("SELECT n FROM total"), "ok 3");
 }
 
 /// SQLite asks for no lock of the WAL index while it has the database alone.
