@@ -62,16 +62,6 @@ pub struct Stamp {
     pub size_bytes: i64,
     /// Seconds and nanoseconds.
     pub modified: (i64, i64),
-    /// The last access has the same time, as `touch` leaves it and no write does.
-    pub is_touched: bool,
-}
-
-impl Stamp {
-    /// Nobody has written to the file since it had the stamp `earlier`.
-    pub fn may_follow(self, earlier: Stamp) -> bool {
-        self.size_bytes == earlier.size_bytes
-            && (self.is_touched || self.modified == earlier.modified)
-    }
 }
 
 /// How far the checkpoints of a WAL have come.

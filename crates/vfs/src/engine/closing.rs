@@ -161,8 +161,12 @@ impl<S: Store> WalConnection<S> {
     /// SQLite closes the file that stands for its WAL.
     pub fn closing_wal(&self) {
         let wal = lock(&self.wal).take();
-        if wal.is_some() && !self.is_checkpointer() {
-            self.shared.open_wals.fetch_sub(1, Relaxed);
+        if wal.is_some()
+            && !self.is_checkpointer()
+            && self.shared.open_wals.fetch_sub(1, Relaxed) == 1
+        {
+            // From here on another process may close the database for the last time.
+            lock(&self.shared.contents).forget();
         }
         if *lock(&self.level) == LockLevel::Exclusive {
             self.shared.checkpointer.forget();

@@ -17,9 +17,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::fs::statvfs;
 
 use super::connection::{InWalMode, WalConnection};
+use super::contents::{self, Content, Looked};
 use super::store::Store;
 use crate::error::Code;
-use crate::port::{Below, MainFile};
+use crate::port::{Below, Copied, MainFile};
 use crate::role::Role;
 use crate::sync::lock;
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
@@ -43,24 +44,56 @@ impl<S: Store> WalConnection<S> {
         }
         let main = lock(&self.main).clone();
         let Some(main) = main.as_deref() else { return Ok(()) };
-        let looked = self.look_at_main(main).and_then(|()| {
+        let looked = self.look_at_main(main, wal).and_then(|()| {
             wal.map_or(Ok(None), Below::look_at_name).map_err(Harm::NameLost).map(|_| ())
         });
         looked.map_err(|harm| self.lost(&harm, main, wal))
     }
 
-    fn look_at_main(&self, main: &dyn MainFile) -> Result<(), Harm> {
+    fn look_at_main(&self, main: &dyn MainFile, wal: Option<&dyn Below>) -> Result<(), Harm> {
         // Who does not share the index must not ask for it: that would make one.
         let copied = || self.shares_index.load(Relaxed).then(|| main.copied()).flatten();
         let before = copied();
         let stamp = main.look_at_name().map_err(Harm::NameLost)?;
-        let ((Some(before), Some(stamp)), Some(after)) = ((before, stamp), copied()) else {
+        let (Some(stamp), Some(before)) = (stamp, before) else { return Ok(()) };
+        if !before.is_at_rest() || copied() != Some(before) {
+            lock(&self.shared.contents).forget();
             return Ok(());
+        }
+        let looked = lock(&self.shared.contents).look(stamp, before);
+        let content = match &looked {
+            Looked::Same => return Ok(()),
+            // Whether the place is one whose times can be relied on, only others have looked.
+            Looked::First if self.is_checkpointer() => return Ok(()),
+            Looked::First | Looked::Further => Content::All,
+            Looked::Changed(was) => self.compare(main, wal, was, before),
         };
-        // Whether the place is one whose times can be relied on, only others have looked.
-        let begins = !self.is_checkpointer();
-        let is_written_over = lock(&self.shared.contents).note(before, stamp, after, begins);
-        if is_written_over { Err(Harm::WrittenOver("it")) } else { Ok(()) }
+        // A checkpoint that began meanwhile explains what was seen.
+        match contents::header(main).filter(|_| copied() == Some(before)) {
+            None => lock(&self.shared.contents).forget(),
+            Some(_) if content == Content::Another => return Err(Harm::WrittenOver("it")),
+            Some(header) => lock(&self.shared.contents).note(stamp, before, header),
+        }
+        if content == Content::Unknown {
+            self.shared.checkpointer.warn(&format!(
+                "oneflush: {}: its time or size has changed, and no checkpoint did that. If another \
+                    program has written over it, run PRAGMA integrity_check [OF-152]",
+                self.shared.path
+            ));
+        }
+        Ok(())
+    }
+
+    fn compare(
+        &self,
+        main: &dyn MainFile,
+        wal: Option<&dyn Below>,
+        was: &contents::DatabaseHeader,
+        copied: Copied,
+    ) -> Content {
+        contents::compare(main, was, copied, &|buffer, offset| {
+            wal.is_some_and(|wal| self.store().read(self, wal, Role::Wal, buffer, offset).is_ok())
+        })
     }
 
     /// The same before a checkpoint. It copies by the WAL index alone, so the last published frame
@@ -140,6 +173,7 @@ impl<S: Store> WalConnection<S> {
         }
         let (path, copy) = (0..100)
             .map(|number| PathBuf::from(format!("{}-orphan-{number}", database.display())))
+            .filter(|path| !wal_of(path).exists())
             .find_map(|path| match create_like(&path, main) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
                 created => Some(created.map(|file| (path, file))),
@@ -150,7 +184,7 @@ impl<S: Store> WalConnection<S> {
         };
         copy_into(copy, main_bytes, read_main)?;
         if let Some(wal) = wal.filter(|_| wal_bytes > 0) {
-            let copy = create_like(Path::new(&format!("{}-wal", path.display())), main)?;
+            let copy = create_like(&wal_of(&path), main)?;
             copy_into(copy, wal_bytes, |buffer, offset| {
                 wal.read(buffer, offset).map_err(|code| code.0)
             })?;
@@ -173,6 +207,10 @@ impl<S: Store> WalConnection<S> {
         let page_bytes = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
         Ok(HEADER_BYTES + frames * (FRAME_HEADER_BYTES as u64 + u64::from(page_bytes)))
     }
+}
+
+fn wal_of(orphan: &Path) -> PathBuf {
+    PathBuf::from(format!("{}-wal", orphan.display()))
 }
 
 /// Makes a file that nobody may read who may not read the database.

@@ -499,10 +499,11 @@ impl WalIndex for BelowFile {
     }
 
     fn copied(&self) -> Option<Copied> {
-        let [salt, other, frames, attempted] = self
-            .wal_index([SALTS, SALTS + 4, N_BACKFILL, N_BACKFILL_ATTEMPTED])?
+        let [salt, other, published, frames, attempted] = self
+            .wal_index([SALTS, SALTS + 4, MX_FRAME, N_BACKFILL, N_BACKFILL_ATTEMPTED])?
             .map(|word| word.load(Ordering::SeqCst));
-        Some(Copied { salts: [salt, other], frames, attempted })
+        // A writer that begins the WAL anew sets the header before the rest.
+        (frames <= published).then_some(Copied { salts: [salt, other], frames, attempted })
     }
 
     fn forget_backfill(&self) {

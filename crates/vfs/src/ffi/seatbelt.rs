@@ -525,9 +525,7 @@ pub fn look_at<'a>(
 }
 
 fn stamp(of: &Stat) -> Stamp {
-    let modified = (of.st_mtime as i64, of.st_mtime_nsec as i64);
-    let accessed = (of.st_atime as i64, of.st_atime_nsec as i64);
-    Stamp { size_bytes: of.st_size, modified, is_touched: modified == accessed }
+    Stamp { size_bytes: of.st_size, modified: (of.st_mtime as i64, of.st_mtime_nsec as i64) }
 }
 
 /// Whether the open file has no name any more, or another one in a folder that is still there. The

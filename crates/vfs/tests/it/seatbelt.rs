@@ -457,8 +457,16 @@ fn a_database_file_that_another_program_writes_over_takes_no_commit_and_what_is_
         db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
         fs::copy(&path, &backup).unwrap();
         commits::make(&db, 1);
+        // The WAL stays, and no later commit changes this page: there is something to compare.
+        db.execute_batch("CREATE TABLE more(x)").unwrap();
+        let reader = open_with(&path, &format!("strategy={strategy}")).unwrap();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").unwrap();
+        db.execute_batch("PRAGMA wal_checkpoint").unwrap();
+        commits::make(&db, 1);
         take_said(&path);
+        // The content is what it was, whoever has touched and read it.
         assert!(Command::new("touch").arg(&path).status().unwrap().success());
+        fs::read(&path).unwrap();
         commits::make(&db, 1);
         assert_eq!(take_said(&path), "", "{strategy}: touched");
 
@@ -471,10 +479,80 @@ fn a_database_file_that_another_program_writes_over_takes_no_commit_and_what_is_
         assert!(said.contains("another program has written over it"), "{strategy}: {said}");
         assert_eq!(said.matches("has written over it").count(), 1, "{strategy}: said once");
         let orphan = path.with_file_name("a.db-orphan-0");
-        assert_eq!(commits::check(&open_stock(&orphan)), Ok(5), "{strategy}");
-        drop(db);
+        assert_eq!(commits::check(&open_stock(&orphan)), Ok(6), "{strategy}");
+        drop((reader, db));
         assert_eq!(fs::read(&path).unwrap(), fs::read(&backup).unwrap(), "{strategy}: copied into");
     }
+}
+
+/// SQLite leaves out pages that have a newer frame, where a reader lets it copy a part only.
+#[test]
+fn a_page_that_a_checkpoint_has_left_out_is_no_other_programs() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "strategy=plain");
+    let reader = open_with(&path, "strategy=plain").unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").unwrap();
+    commits::make(&db, 1);
+    db.execute_batch("PRAGMA wal_checkpoint").unwrap();
+    for _ in 0..2 {
+        commits::make(&db, 1);
+        assert!(Command::new("touch").arg(&path).status().unwrap().success());
+    }
+    commits::make(&db, 1);
+    drop(reader);
+    assert_eq!(commits::check(&db), Ok(7));
+}
+
+/// The WAL has begun anew, and only the header is there to be compared.
+#[test]
+fn a_database_file_whose_time_changes_is_told_or_refused_by_its_header() {
+    for (change, is_refused) in [("", false), ("CREATE TABLE more(x)", true)] {
+        let (_dir, path) = scratch();
+        let db = create(&path, "strategy=plain");
+        let backup = path.with_file_name("backup.db");
+        db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        fs::copy(&path, &backup).unwrap();
+        db.execute_batch(change).unwrap();
+        commits::make(&db, 1);
+        db.execute_batch("PRAGMA wal_checkpoint").unwrap();
+        commits::make(&db, 1);
+        take_said(&path);
+        fs::copy(&backup, &path).unwrap();
+        let committed = db.execute_batch("UPDATE total SET n = n + 1");
+        let said = take_said(&path);
+        assert_eq!(committed.is_err(), is_refused, "{change}: {said}");
+        let told = if is_refused { "has written over it" } else { "no checkpoint did that" };
+        assert!(said.contains(told), "{change}: {said}");
+    }
+}
+
+/// Who closes last copies without a lock of the index, and what is kept of the WAL has its salts.
+#[test]
+fn a_look_at_the_database_file_does_not_outlive_the_last_wal() {
+    for strategy in ["plain", "eager", "waldio"] {
+        let (_dir, path) = scratch();
+        let options = format!("strategy={strategy}");
+        let db = create(&path, &options);
+        commits::make(&db, 60);
+        let idle = open_with(&path, &options).unwrap();
+        drop(db);
+        let mut other = Other::begin(&path, &options);
+        assert_eq!(other.does("SELECT n FROM total"), "ok 63", "{strategy}");
+        commits::make(&idle, 1);
+        assert_eq!(commits::check(&idle), Ok(64), "{strategy}");
+    }
+}
+
+#[test]
+fn an_orphan_is_not_put_beside_a_wal_that_is_there() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "strategy=plain");
+    let orphan = |number| path.with_file_name(format!("a.db-orphan-{number}"));
+    fs::write(path.with_file_name("a.db-orphan-0-wal"), "another").unwrap();
+    fs::remove_file(format!("{}-wal", path.display())).unwrap();
+    assert!(db.execute_batch("UPDATE total SET n = n + 1").is_err());
+    assert!(!orphan(0).exists());
+    assert_eq!(commits::check(&open_stock(&orphan(1))), Ok(3));
 }
 
 /// A checkpoint would copy whatever lies where the index says that there are frames.

@@ -368,8 +368,7 @@ fn undo_growth(parts: &[Part<'_>]) {
 }
 
 /// Has that database leave the log. False: it was in use all the time.
-fn leaves(database: &str, files: &Arc<dyn LogFiles>, patience: Duration) -> Result<bool, String> {
-    let until = Instant::now() + patience;
+fn leaves(database: &str, files: &Arc<dyn LogFiles>, until: Instant) -> Result<bool, String> {
     loop {
         let left = files.leave_log(database);
         if left != Ok(false) || Instant::now() >= until {
@@ -426,13 +425,14 @@ impl MawLog {
         let coordinator = Coordinator { database: self.path(), log: &log.log };
         let refuse = |error: &AttachError| self.life().refuse(error);
         let names = coordinator.names().map_err(|error| refuse(&error.into()))?;
+        let until = Instant::now() + patience;
         let mut missing = Vec::new();
         for named in names.others.iter().filter(|named| !but.contains(&named.uuid)) {
             if self.has_left(named, log.log.uuid()) {
                 continue;
             }
             match coordinator.need_beside_writers(&names.own, named, files)? {
-                Need::Linked(database) => match leaves(&database, files, patience) {
+                Need::Linked(database) => match leaves(&database, files, until) {
                     Ok(true) => {}
                     Ok(false) => return Err(self.cannot_leave(&database)),
                     Err(why) => missing.push(format!("{} ({why})", named.path)),

@@ -40,7 +40,9 @@ impl Plain {
             return None;
         }
         let saved = (0..100)
-            .map(|number| format!("{}-orphan-{number}-wal", self.store().path))
+            .map(|number| format!("{}-orphan-{number}", self.store().path))
+            .filter(|orphan| files.is_there(orphan) == Ok(false))
+            .map(|orphan| wal_path(&orphan))
             .find(|path| files.is_there(path) == Ok(false))?;
         files.rename(&wal, &saved).ok()?;
         files.warn(&format!(
