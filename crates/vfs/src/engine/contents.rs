@@ -18,12 +18,14 @@
 //! index, so a look does not outlive the process's last WAL.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use crate::port::{Below, Copied, MainFile, Stamp};
 use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES};
 
 /// "Database File Format", section 1.3.
 const DATABASE_HEADER_BYTES: usize = 100;
+const VERSIONS_AND_RESERVED: [Range<usize>; 2] = [18..20, 72..92];
 /// So many frames that were copied are compared, the newest ones, and as many may be behind them.
 const FRAMES_MAX: u32 = 1000;
 
@@ -82,10 +84,13 @@ pub enum Content {
     Another,
 }
 
-/// The header of a database file. None: it cannot be read.
+/// The header of a database file without what a strategy changes in it. None: it cannot be read.
 pub fn header(main: &dyn Below) -> Option<DatabaseHeader> {
     let mut header = [0; DATABASE_HEADER_BYTES];
     main.read(&mut header, 0).ok()?;
+    for bytes in VERSIONS_AND_RESERVED {
+        header[bytes].fill(0);
+    }
     Some(header)
 }
 
