@@ -4,12 +4,12 @@
 //! The name and the number of such a file stay. In WAL mode only checkpoints write to a database
 //! file, and the WAL index says how far they have come. If the file's time or size changes while no
 //! checkpoint gets further, something else may have written there, or only `touch`ed it. Then the
-//! content tells: the file must have the pages that were copied from the WAL, and the header that it
-//! had. Pages of the WAL and pages of another file would make one database.
+//! content tells: the file must have the pages that were copied from the WAL, and its header.
+//! Pages of the WAL and pages of another file would make one database.
 //!
 //! | [`Copied`] before and after the look at the file | what is concluded |
 //! |---|---|
-//! | different, of no WAL, or a checkpoint has begun and not ended | nothing: the next look begins anew |
+//! | different, of no WAL, or of a checkpoint that has not ended | nothing: looks begin anew |
 //! | as at the last look | the file must be as at the last look, or have its content |
 //! | another, and at rest | this look is the last one |
 //!

@@ -76,8 +76,8 @@ impl<S: Store> WalConnection<S> {
         }
         if content == Content::Unknown {
             self.shared.checkpointer.warn(&format!(
-                "oneflush: {}: its time or size has changed, and no checkpoint did that. If another \
-                    program has written over it, run PRAGMA integrity_check [OF-152]",
+                "oneflush: {}: its time or size has changed, and no checkpoint did that. If \
+                    another program has written over it, run PRAGMA integrity_check [OF-152]",
                 self.shared.path
             ));
         }

@@ -448,8 +448,7 @@ fn what_was_acknowledged_in_files_that_were_removed_or_replaced_is_saved_and_not
 }
 
 #[test]
-fn a_database_file_that_another_program_writes_over_takes_no_commit_and_what_is_acknowledged_is_saved()
- {
+fn a_database_file_that_another_program_writes_over_takes_no_commit_and_is_saved() {
     for strategy in ["plain", "eager", "waldio"] {
         let (_dir, path) = scratch();
         let db = create(&path, &format!("strategy={strategy}"));

@@ -2,7 +2,7 @@
 //!
 //! | what lies there | SQLite alone | here |
 //! |---|---|---|
-//! | a WAL, and a database file from another time | takes both for one database | the same, and says so ([`ChangeCounters`]) |
+//! | a WAL, and a file of another time ([`ChangeCounters`]) | takes both | the same, and says so |
 //! | a WAL with frames, and an empty database file | deletes the WAL | saves it, and says so |
 
 use super::Plain;
