@@ -525,7 +525,7 @@ pub fn look_at<'a>(
 }
 
 fn stamp(of: &Stat) -> Stamp {
-    Stamp { size_bytes: of.st_size, modified: (of.st_mtime as i64, of.st_mtime_nsec as i64) }
+    Stamp { size_bytes: of.st_size, modified: (of.st_mtime, of.st_mtime_nsec as i64) }
 }
 
 /// Whether the open file has no name any more, or another one in a folder that is still there. The
@@ -550,7 +550,7 @@ impl Claim {
     /// processes keep neither from the other, and what one gives up both lose.
     pub fn to(name: &CStr, library: usize) -> Option<Claim> {
         let mut table = TABLE.lock();
-        let is_claimed = |claim: &(CString, usize)| claim.1 != library && &*claim.0 == name;
+        let is_claimed = |claim: &(CString, usize)| claim.1 != library && *claim.0 == *name;
         let mut others = table.databases.iter().filter(|open| open.library != library).peekable();
         let is_open = others.peek().is_some()
             && stat(name)
