@@ -20,6 +20,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::error::Code;
 use crate::port::{Below, Copied, MainFile, Stamp};
 use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES};
 
@@ -84,10 +85,14 @@ pub enum Content {
     Another,
 }
 
-/// The header of a database file without what a strategy changes in it. None: it cannot be read.
+/// The header of a database file without what a strategy changes in it. What a cut file lacks is
+/// zeros. None: it cannot be read.
 pub fn header(main: &dyn Below) -> Option<DatabaseHeader> {
     let mut header = [0; DATABASE_HEADER_BYTES];
-    main.read(&mut header, 0).ok()?;
+    match main.read(&mut header, 0) {
+        Ok(()) | Err(Code::SHORT_READ) => {}
+        Err(_) => return None,
+    }
     for bytes in VERSIONS_AND_RESERVED {
         header[bytes].fill(0);
     }
@@ -103,8 +108,10 @@ pub fn compare(
     read_wal: &dyn Fn(&mut [u8], u64) -> bool,
 ) -> Content {
     // No checkpoint came since, so page 1 is as it was.
-    if header(main).as_ref() != Some(was) {
-        return Content::Another;
+    match header(main) {
+        None => return Content::Unknown,
+        Some(now) if now != *was => return Content::Another,
+        Some(_) => {}
     }
     let page_bytes = match u16::from_be_bytes([was[16], was[17]]) {
         1 => 1 << 16,

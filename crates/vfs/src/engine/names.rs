@@ -119,7 +119,13 @@ impl<S: Store> WalConnection<S> {
         let frame_bytes = FRAME_HEADER_BYTES as u64 + u64::from(tail.page_bytes);
         let mut header = [0; FRAME_HEADER_BYTES];
         let read = wal.read(&mut header, HEADER_BYTES + u64::from(tail.frame - 1) * frame_bytes);
-        let is_there = read.is_ok() && header[8..16] == tail.salts && header[16..] == tail.checksum;
+        // SQLite 3.40 may leave a frame without salts ([`unchained`](super::unchained)).
+        let is_unchained = header[..4] != [0; 4] && header[8..] == [0; 16];
+        let is_there = match read {
+            Ok(()) => is_unchained || header[8..16] == tail.salts && header[16..] == tail.checksum,
+            // What cannot be read tells nothing.
+            Err(code) => code != Code::SHORT_READ,
+        };
         // A writer may have begun the WAL anew meanwhile.
         is_there || index.tail() != Some(tail)
     }
