@@ -67,7 +67,8 @@ pub struct Stamp {
 /// How far the checkpoints of a WAL have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    pub salts: [u32; 2],
+    /// To tell one WAL from another, and no more.
+    pub salt: [u32; 2],
     /// `nBackfill`, and the frames that a checkpoint has begun to copy: `nBackfillAttempted`.
     pub frames: u32,
     pub attempted: u32,
@@ -78,9 +79,8 @@ pub struct Copied {
 pub struct Tail {
     pub frame: u32,
     pub page_bytes: u32,
-    /// As they stand in the frame's header.
-    pub salts: [u8; 8],
-    pub checksum: [u8; 8],
+    pub salt: [u32; 2],
+    pub checksum: [u32; 2],
 }
 
 /// The WAL index of a main database file, which all its connections share ("WAL-Index Format").

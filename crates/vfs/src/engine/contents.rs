@@ -17,20 +17,25 @@
 //! that was killed counts as one that has not ended. A last close copies without a lock of the
 //! index, so a look does not outlive the process's last WAL.
 
-use std::collections::HashSet;
-use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 
-use crate::error::Code;
+use rustc_hash::FxHashSet;
+
+use super::connection::WalConnection;
+use super::names::Harm;
+use super::store::Store;
+use crate::error::{Code, Error};
 use crate::port::{Below, Copied, MainFile, Stamp};
-use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES};
+use crate::role::Role;
+use crate::sync::lock;
+use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader, WalFile};
 
 /// "Database File Format", section 1.3.
 const DATABASE_HEADER_BYTES: usize = 100;
-const VERSIONS_AND_RESERVED: [Range<usize>; 2] = [18..20, 72..92];
 /// So many frames that were copied are compared, the newest ones, and as many may be behind them.
 const FRAMES_MAX: u32 = 1000;
 
-pub type DatabaseHeader = [u8; DATABASE_HEADER_BYTES];
+type DatabaseHeader = [u8; DATABASE_HEADER_BYTES];
 
 /// A database file at the last look, while no checkpoint was under way.
 #[derive(Default)]
@@ -38,7 +43,7 @@ pub struct Contents(Option<(Stamp, Copied, DatabaseHeader)>);
 
 /// What a look has found.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Looked {
+enum Looked {
     /// All is as it was.
     Same,
     /// There is nothing to compare with.
@@ -50,7 +55,7 @@ pub enum Looked {
 }
 
 impl Contents {
-    pub fn look(&self, stamp: Stamp, copied: Copied) -> Looked {
+    fn look(&self, stamp: Stamp, copied: Copied) -> Looked {
         match &self.0 {
             None => Looked::First,
             Some((was, before, _)) if (*was, *before) == (stamp, copied) => Looked::Same,
@@ -59,7 +64,7 @@ impl Contents {
         }
     }
 
-    pub fn note(&mut self, stamp: Stamp, copied: Copied, header: DatabaseHeader) {
+    fn note(&mut self, stamp: Stamp, copied: Copied, header: DatabaseHeader) {
         self.0 = Some((stamp, copied, header));
     }
 
@@ -71,87 +76,121 @@ impl Contents {
 impl Copied {
     /// No checkpoint is under way, or was killed. A WAL without a header has no salts, and is like
     /// any other without one.
-    pub fn is_at_rest(&self) -> bool {
-        self.salts != [0, 0] && self.frames == self.attempted
+    fn is_at_rest(&self) -> bool {
+        self.salt != [0, 0] && self.frames == self.attempted
     }
 }
 
 /// What a database file has of what it must have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
     All,
     /// Nothing that could be compared was different, and there was too little.
     Unknown,
     Another,
 }
 
-/// The header of a database file without what a strategy changes in it. What a cut file lacks is
-/// zeros. None: it cannot be read.
-pub fn header(main: &dyn Below) -> Option<DatabaseHeader> {
-    let mut header = [0; DATABASE_HEADER_BYTES];
-    match main.read(&mut header, 0) {
-        Ok(()) | Err(Code::SHORT_READ) => {}
-        Err(_) => return None,
+impl<S: Store> WalConnection<S> {
+    /// Looks where the name of the database file leads, and whether it has its content.
+    pub(super) fn look_at_main(
+        &self,
+        main: &dyn MainFile,
+        wal: Option<&dyn Below>,
+    ) -> Result<(), Harm> {
+        // Who does not share the index must not ask for it: that would make one.
+        let copied = || self.shares_index.load(Relaxed).then(|| main.copied()).flatten();
+        let before = copied();
+        let stamp = main.look_at_name().map_err(Harm::NameLost)?;
+        let (Some(stamp), Some(before)) = (stamp, before) else { return Ok(()) };
+        let looked = lock(&self.shared.contents).look(stamp, before);
+        if looked == Looked::Same {
+            return Ok(());
+        }
+        if !before.is_at_rest() || copied() != Some(before) {
+            lock(&self.shared.contents).forget();
+            return Ok(());
+        }
+        let now = self.header_of(main);
+        let content = match (looked, &now) {
+            // Whether the place is one whose times can be relied on, only others have looked.
+            (Looked::First, _) if self.is_checkpointer() => return Ok(()),
+            (Looked::Changed(_), None) => Content::Unknown,
+            // No checkpoint came since, so page 1 is as it was.
+            (Looked::Changed(was), Some(now)) if was != *now => Content::Another,
+            (Looked::Changed(_), Some(_)) => self.compare_pages(main, wal, before),
+            _ => Content::All,
+        };
+        // A checkpoint that began meanwhile explains what was seen.
+        match now.filter(|_| copied() == Some(before)) {
+            None => lock(&self.shared.contents).forget(),
+            Some(_) if content == Content::Another => return Err(Harm::WrittenOver("it")),
+            Some(header) => lock(&self.shared.contents).note(stamp, before, header),
+        }
+        if content == Content::Unknown {
+            self.shared.checkpointer.warn(&format!(
+                "oneflush: {}: its time or size has changed, and no checkpoint did that. If \
+                    another program has written over it, run PRAGMA integrity_check [OF-152]",
+                self.shared.path
+            ));
+        }
+        Ok(())
     }
-    for bytes in VERSIONS_AND_RESERVED {
-        header[bytes].fill(0);
-    }
-    Some(header)
-}
 
-/// Compares the database file with what checkpoints have copied to it, and with the header that it
-/// had. `read_wal`: reads the WAL.
-pub fn compare(
-    main: &dyn MainFile,
-    was: &DatabaseHeader,
-    copied: Copied,
-    read_wal: &dyn Fn(&mut [u8], u64) -> bool,
-) -> Content {
-    // No checkpoint came since, so page 1 is as it was.
-    match header(main) {
-        None => return Content::Unknown,
-        Some(now) if now != *was => return Content::Another,
-        Some(_) => {}
+    /// The header of the database file. What a cut file lacks is zeros. None: it cannot be read.
+    fn header_of(&self, main: &dyn MainFile) -> Option<DatabaseHeader> {
+        let mut header = [0; DATABASE_HEADER_BYTES];
+        match self.store().read(self, main, Role::Db, &mut header, 0) {
+            Ok(()) | Err(Error::Below(Code::SHORT_READ)) => Some(header),
+            Err(_) => None,
+        }
     }
-    let page_bytes = match u16::from_be_bytes([was[16], was[17]]) {
-        1 => 1 << 16,
-        bytes => u64::from(bytes),
-    };
-    let (Ok(size_bytes), Some(published)) = (main.size_bytes(), main.published_frames()) else {
-        return Content::Unknown;
-    };
-    if published.saturating_sub(copied.frames) > FRAMES_MAX {
-        return Content::Unknown;
-    }
-    let mut seen = HashSet::new();
-    let mut content = Content::Unknown;
-    let [mut in_wal, mut in_file] = [(); 2].map(|()| vec![0; page_bytes as usize]);
-    let first = copied.frames.saturating_sub(FRAMES_MAX) + 1;
-    for frame in (first..=published.max(copied.frames)).rev() {
-        let at = HEADER_BYTES + u64::from(frame - 1) * (FRAME_HEADER_BYTES as u64 + page_bytes);
-        let mut header = [0; FRAME_HEADER_BYTES];
-        if !read_wal(&mut header, at) {
+
+    /// Compares the database file with the pages that were copied to it from the WAL.
+    fn compare_pages(
+        &self,
+        main: &dyn MainFile,
+        wal: Option<&dyn Below>,
+        copied: Copied,
+    ) -> Content {
+        let (Ok(size_bytes), Some(wal), Some(tail)) = (main.size_bytes(), wal, main.tail()) else {
+            return Content::Unknown;
+        };
+        if tail.frame.saturating_sub(copied.frames) > FRAMES_MAX {
             return Content::Unknown;
         }
-        let page_no = FrameHeader::decode(&header).page_no;
-        let offset = u64::from(page_no.wrapping_sub(1)) * page_bytes;
-        // A checkpoint leaves out pages that have a newer frame behind what it may copy. A later
-        // commit may have cut the page off. Page 1 has a guard in the file, and not in the WAL.
-        let is_newest = seen.insert(page_no) && frame <= copied.frames;
-        if !is_newest || page_no <= 1 || offset + page_bytes > size_bytes {
-            continue;
+        let read = |file: &dyn Below, role, buffer: &mut [u8], offset| {
+            self.store().read(self, file, role, buffer, offset).is_ok()
+        };
+        let frames = WalFile { file: wal, page_bytes: tail.page_bytes as usize };
+        let [mut in_wal, mut in_file] = [(); 2].map(|()| vec![0; frames.page_bytes]);
+        let (mut seen, mut content) = (FxHashSet::default(), Content::Unknown);
+        let first = copied.frames.saturating_sub(FRAMES_MAX) + 1;
+        for frame in (first..=tail.frame).rev() {
+            let mut header = [0; FRAME_HEADER_BYTES];
+            if !read(wal, Role::Wal, &mut header, frames.offset_of(frame)) {
+                return Content::Unknown;
+            }
+            let page_no = FrameHeader::decode(&header).page_no;
+            let end = u64::from(page_no) * u64::from(tail.page_bytes);
+            // A checkpoint leaves out pages that have a newer frame behind what it may copy. A later
+            // commit may have cut the page off.
+            let is_newest = seen.insert(page_no) && frame <= copied.frames;
+            if !is_newest || page_no == 0 || end > size_bytes {
+                continue;
+            }
+            let in_frame = frames.offset_of(frame) + FRAME_HEADER_BYTES as u64;
+            if !read(wal, Role::Wal, &mut in_wal, in_frame)
+                || !read(main, Role::Db, &mut in_file, end - u64::from(tail.page_bytes))
+            {
+                return Content::Unknown;
+            }
+            if in_wal != in_file {
+                return Content::Another;
+            }
+            content = Content::All;
         }
-        if !read_wal(&mut in_wal, at + FRAME_HEADER_BYTES as u64)
-            || main.read(&mut in_file, offset).is_err()
-        {
-            return Content::Unknown;
-        }
-        if in_wal != in_file {
-            return Content::Another;
-        }
-        content = Content::All;
+        content
     }
-    content
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -159,7 +198,7 @@ mod tests {
     use super::*;
 
     const AT: Stamp = Stamp { size_bytes: 8192, modified: (100, 5) };
-    const REST: Copied = Copied { salts: [1, 2], frames: 7, attempted: 7 };
+    const REST: Copied = Copied { salt: [1, 2], frames: 7, attempted: 7 };
     const HEADER: DatabaseHeader = [7; DATABASE_HEADER_BYTES];
 
     #[test]
@@ -171,7 +210,7 @@ mod tests {
         for other in [Stamp { modified: (99, 0), ..AT }, Stamp { size_bytes: 4096, ..AT }] {
             assert_eq!(contents.look(other, REST), Looked::Changed(HEADER), "{other:?}");
         }
-        let anew = Copied { salts: [2, 9], frames: 0, attempted: 0 };
+        let anew = Copied { salt: [2, 9], frames: 0, attempted: 0 };
         let further = Copied { frames: 9, attempted: 9, ..REST };
         for copied in [anew, further] {
             let later = Stamp { size_bytes: 4096, modified: (101, 0) };
@@ -186,6 +225,6 @@ mod tests {
         assert!(REST.is_at_rest());
         assert!(!Copied { attempted: 9, ..REST }.is_at_rest());
         // The journal mode may have changed twice meanwhile.
-        assert!(!Copied { salts: [0, 0], frames: 0, attempted: 0 }.is_at_rest());
+        assert!(!Copied { salt: [0, 0], frames: 0, attempted: 0 }.is_at_rest());
     }
 }

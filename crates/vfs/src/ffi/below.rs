@@ -255,13 +255,10 @@ impl BelowFile {
     /// Numbers in the first region of the WAL index. None if the region cannot be had.
     fn wal_index<const N: usize>(&self, at: [usize; N]) -> Option<[&AtomicU32; N]> {
         let mut region = std::ptr::null_mut();
-        if let Some(seatbelt) = &self.seatbelt {
+        match &self.seatbelt {
             // Not asked for: SQLite's VFS would make an index where there is none.
-            region = seatbelt.region.load(Ordering::Relaxed);
-        } else if call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region)
-            != sqlite::SQLITE_OK
-        {
-            return None;
+            Some(seatbelt) => region = seatbelt.region.load(Ordering::Relaxed),
+            None => check(call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region)).ok()?,
         }
         if region.is_null() {
             return None;
@@ -271,17 +268,19 @@ impl BelowFile {
         Some(at.map(|at| unsafe { AtomicU32::from_ptr(region.cast::<u8>().add(at).cast()) }))
     }
 
+    /// What these numbers are.
+    fn in_wal_index<const N: usize>(&self, at: [usize; N]) -> Option<[u32; N]> {
+        Some(self.wal_index(at)?.map(|word| word.load(Ordering::SeqCst)))
+    }
+
     /// The salts of the WAL in the first copy of the index's header.
     pub fn wal_salts(&self) -> Option<[u32; 2]> {
-        let salts = self.wal_index([SALTS, SALTS + 4])?;
-        Some(salts.map(|word| word.load(Ordering::SeqCst)))
+        self.in_wal_index([SALTS, SALTS + 4])
     }
 
     /// The index says of more frames than there are that they are copied.
     pub fn says_too_much_is_copied(&self) -> bool {
-        self.wal_index([N_BACKFILL, MX_FRAME]).is_some_and(|[copied, frames]| {
-            copied.load(Ordering::SeqCst) > frames.load(Ordering::SeqCst)
-        })
+        self.in_wal_index([N_BACKFILL, MX_FRAME]).is_some_and(|[copied, frames]| copied > frames)
     }
 
     /// Takes or releases slots, and no more.
@@ -467,43 +466,32 @@ impl WalIndex for BelowFile {
     }
 
     fn published_frames(&self) -> Option<u32> {
-        self.wal_index([MX_FRAME]).map(|[frames]| frames.load(Ordering::SeqCst))
+        self.in_wal_index([MX_FRAME]).map(|[frames]| frames)
     }
 
     fn tail(&self) -> Option<Tail> {
         // Both copies of the header, and of each the page size, `mxFrame`, `aFrameCksum`, `aSalt`.
         let [one, other] = [0, HEADER_COPY_BYTES].map(|copy| {
             let at = [PAGE_SIZE, MX_FRAME, CHECKSUM, CHECKSUM + 4, SALTS, SALTS + 4];
-            let words = self.wal_index(at.map(|at| copy + at));
-            words.map(|words| words.map(|word| word.load(Ordering::SeqCst)))
+            self.in_wal_index(at.map(|at| copy + at))
         });
-        let [size, frame, checksum, checksum_2, salt, salt_2] = one.filter(|_| one == other)?;
+        let [size, frame, checksum @ .., salt, salt_2] = one.filter(|_| one == other)?;
         // A 16-bit number behind two bytes; 1 stands for 65536.
         let [_, _, low, high] = size.to_ne_bytes();
         let page_bytes = match u16::from_ne_bytes([low, high]) {
             1 => 1 << 16,
             bytes => u32::from(bytes),
         };
-        let pair = |first: [u8; 4], second: [u8; 4]| {
-            let mut bytes = [0; 8];
-            bytes[..4].copy_from_slice(&first);
-            bytes[4..].copy_from_slice(&second);
-            bytes
-        };
-        (frame > 0).then(|| Tail {
-            frame,
-            page_bytes,
-            salts: pair(salt.to_ne_bytes(), salt_2.to_ne_bytes()),
-            checksum: pair(checksum.to_be_bytes(), checksum_2.to_be_bytes()),
-        })
+        // The salts are bytes of the WAL.
+        let salt = [salt, salt_2].map(|word| u32::from_be_bytes(word.to_ne_bytes()));
+        (frame > 0).then_some(Tail { frame, page_bytes, salt, checksum })
     }
 
     fn copied(&self) -> Option<Copied> {
-        let [salt, other, published, frames, attempted] = self
-            .wal_index([SALTS, SALTS + 4, MX_FRAME, N_BACKFILL, N_BACKFILL_ATTEMPTED])?
-            .map(|word| word.load(Ordering::SeqCst));
+        let [salt, salt_2, published, frames, attempted] =
+            self.in_wal_index([SALTS, SALTS + 4, MX_FRAME, N_BACKFILL, N_BACKFILL_ATTEMPTED])?;
         // A writer that begins the WAL anew sets the header before the rest.
-        (frames <= published).then_some(Copied { salts: [salt, other], frames, attempted })
+        (frames <= published).then_some(Copied { salt: [salt, salt_2], frames, attempted })
     }
 
     fn forget_backfill(&self) {

@@ -1,0 +1,108 @@
+//! What is acknowledged, and only in files that nobody finds any more, as a database of its own:
+//! `app.db-orphan-0` and `app.db-orphan-0-wal`.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::statvfs;
+
+use super::connection::WalConnection;
+use super::store::Store;
+use crate::error::Code;
+use crate::port::{Below, MainFile};
+use crate::role::Role;
+use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+
+/// What is copied at once. A page is never longer.
+const PIECE_BYTES: u64 = 64 << 10;
+
+impl<S: Store> WalConnection<S> {
+    /// Copies the open database file and its WAL, for SQLite alone to open.
+    pub(super) fn save_orphan(
+        &self,
+        main: &dyn MainFile,
+        wal: Option<&dyn Below>,
+    ) -> io::Result<PathBuf> {
+        let failed = |code: Code| io::Error::other(format!("SQLite's code {}", code.0));
+        let main_bytes = main.size_bytes().map_err(failed)?;
+        let wal_bytes = wal.map_or(Ok(0), |wal| self.published_bytes(wal)).map_err(failed)?;
+        let folder = Path::new(&self.shared.path).parent().unwrap_or(Path::new("/"));
+        let space = statvfs(folder)?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < main_bytes + wal_bytes {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let (path, copy) = ORPHANS
+            .map(|number| PathBuf::from(orphan_path(&self.shared.path, number)))
+            .filter(|path| !wal_of(path).exists())
+            .find_map(|path| match create_like(&path, main) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+                created => Some(created.map(|file| (path, file))),
+            })
+            .ok_or(io::ErrorKind::AlreadyExists)??;
+        let read_main = |buffer: &mut [u8], offset| {
+            self.store().read(self, main, Role::Db, buffer, offset).map_err(|error| error.code())
+        };
+        copy_into(copy, main_bytes, read_main)?;
+        if let Some(wal) = wal.filter(|_| wal_bytes > 0) {
+            let copy = create_like(&wal_of(&path), main)?;
+            copy_into(copy, wal_bytes, |buffer, offset| {
+                wal.read(buffer, offset).map_err(|code| code.0)
+            })?;
+        }
+        File::open(folder)?.sync_all()?;
+        Ok(path)
+    }
+
+    /// Where the last published frame of the WAL ends.
+    fn published_bytes(&self, wal: &dyn Below) -> Result<u64, Code> {
+        // Without the index that all share, recovery finds the commits.
+        let Some(frames) = self.published_frames().map(u64::from) else {
+            return wal.size_bytes();
+        };
+        if frames == 0 {
+            return Ok(0);
+        }
+        let mut header = [0; HEADER_BYTES as usize];
+        wal.read(&mut header, 0)?;
+        let page_bytes = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+        Ok(HEADER_BYTES + frames * (FRAME_HEADER_BYTES as u64 + u64::from(page_bytes)))
+    }
+}
+
+/// The numbers of orphans. One is taken if neither its database nor its WAL is there.
+pub const ORPHANS: std::ops::Range<u32> = 0..100;
+
+pub fn orphan_path(database: &str, number: u32) -> String {
+    format!("{database}-orphan-{number}")
+}
+
+fn wal_of(orphan: &Path) -> PathBuf {
+    PathBuf::from(format!("{}-wal", orphan.display()))
+}
+
+/// Makes a file that nobody may read who may not read the database.
+fn create_like(path: &Path, database: &dyn Below) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    if let Some((mode, user, group)) = database.owner() {
+        // Who may not do that keeps the file to himself.
+        let _ = fchown(&file, Some(user), Some(group));
+        file.set_permissions(Permissions::from_mode(mode))?;
+    }
+    Ok(file)
+}
+
+fn copy_into(
+    mut copy: File,
+    bytes: u64,
+    read: impl Fn(&mut [u8], u64) -> Result<(), i32>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; PIECE_BYTES as usize];
+    for offset in (0..bytes).step_by(PIECE_BYTES as usize) {
+        let piece = &mut buffer[..(bytes - offset).min(PIECE_BYTES) as usize];
+        read(piece, offset).map_err(|code| io::Error::other(format!("SQLite's code {code}")))?;
+        copy.write_all(piece)?;
+    }
+    copy.sync_all()
+}
