@@ -21,7 +21,7 @@ use crate::message_codes::without_codes;
 use crate::names::{board_path, wal_path};
 use crate::path::{beside, serialize_shown, with_suffix};
 use crate::strategy::{BoardLook, guard, look_at_board, read_board};
-use crate::wal_file::{ChangeCounters, frames_to_recover as wal_frames};
+use crate::wal_file::{ChangeCounters, frames_to_recover};
 use crate::who::{FileId, lock_lines};
 
 /// The database header of "Database File Format", section 1.3.
@@ -49,6 +49,8 @@ pub struct Survey {
     pub side_files: Vec<SideFile>,
     /// Frames of `-wal` that a recovery would look at.
     pub wal_frames: Option<u32>,
+    /// As the header of `-wal` has it.
+    pub wal_page_bytes: Option<u32>,
     /// The database file cannot be the one that `-wal` was written for, by its change counter. In a
     /// database that somebody uses it may seem so for a moment.
     pub wal_is_of_another_time: bool,
@@ -100,7 +102,8 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
         Err(error) => (None, Some(without_codes(&error.to_string()))),
     };
     let strategy = wanted.and_then(|_| strategy_beside(database, wanted));
-    let wal = File::open(beside(database, wal_path)).ok().map(|wal| FileBelow(Some(wal)));
+    let wal = FileBelow(File::open(beside(database, wal_path)).ok());
+    let in_wal = frames_to_recover(&wal);
     Ok(Survey {
         database: database.to_owned(),
         bytes,
@@ -118,10 +121,12 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
         reserved_bytes: header.get(RESERVED_BYTES_AT).copied(),
         pages: of_four(PAGES_AT),
         free_pages: of_four(FREE_PAGES_AT),
-        wal_frames: wal.as_ref().and_then(|wal| wal_frames(wal)).map(|found| found.frames),
-        wal_is_of_another_time: wal.as_ref().is_some_and(|wal| {
-            let database = FileBelow(open_database(database).ok());
-            ChangeCounters::of(&database, wal).is_some_and(|counters| !counters.are_of_one_time())
+        wal_frames: in_wal.map(|found| found.frames),
+        wal_page_bytes: in_wal.map(|found| found.page_bytes),
+        wal_is_of_another_time: in_wal.is_some_and(|found| {
+            let file = FileBelow(open_database(database).ok());
+            let counters = ChangeCounters::of(&file, &wal, found);
+            counters.is_some_and(|counters| !counters.are_of_one_time())
         }),
         live: strategy.filter(|_| !users.is_empty()).and_then(|kind| live(database, kind)),
         side_files,

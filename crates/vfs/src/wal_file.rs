@@ -25,8 +25,9 @@ const MAGIC: u32 = 0x377f_0682 | cfg!(target_endian = "big") as u32;
 const VERSION: u32 = 3_007_000;
 
 /// The frames that a recovery of a WAL would find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToRecover {
+    pub page_bytes: u32,
     /// The count ends at the last commit whose salts are the header's.
     pub frames: u32,
     /// The first and the last of these frames that have page 1.
@@ -41,7 +42,8 @@ pub fn frames_to_recover(wal: &dyn Below) -> Option<ToRecover> {
     wal.read(&mut header, 0).ok()?;
     let (page_bytes, chain) = WalFile::header(&header)?;
     let file = WalFile { file: wal, page_bytes };
-    let (mut committed, mut page_one) = (ToRecover::default(), None);
+    let mut committed = ToRecover { page_bytes: page_bytes as u32, frames: 0, page_one: None };
+    let mut page_one = None;
     for frame in 1..=file.frames().ok()? {
         match file.header_of(frame) {
             Ok(header) if header.chain.salt == chain.salt && header.page_no > 0 => {
@@ -49,7 +51,7 @@ pub fn frames_to_recover(wal: &dyn Below) -> Option<ToRecover> {
                     page_one = Some((page_one.map_or(frame, |(first, _)| first), frame));
                 }
                 if header.database_pages > 0 {
-                    committed = ToRecover { frames: frame, page_one };
+                    committed = ToRecover { frames: frame, page_one, ..committed };
                 }
             }
             _ => break,
@@ -68,13 +70,10 @@ pub struct ChangeCounters {
 }
 
 impl ChangeCounters {
-    /// None: the file is empty, or no commit in the WAL has page 1.
-    pub fn of(database: &dyn Below, wal: &dyn Below) -> Option<ChangeCounters> {
-        let mut header = [0; HEADER_BYTES as usize];
-        wal.read(&mut header, 0).ok()?;
-        let (page_bytes, _) = WalFile::header(&header)?;
-        let frames = WalFile { file: wal, page_bytes };
-        let (first, last) = frames_to_recover(wal)?.page_one?;
+    /// `found`: in the WAL. None: the file is empty, or no commit in the WAL has page 1.
+    pub fn of(database: &dyn Below, wal: &dyn Below, found: ToRecover) -> Option<ChangeCounters> {
+        let frames = WalFile { file: wal, page_bytes: found.page_bytes as usize };
+        let (first, last) = found.page_one?;
         let in_frame = |frame| frames.offset_of(frame) + FRAME_HEADER_BYTES as u64;
         Some(ChangeCounters {
             file: counter(database, 0)?,

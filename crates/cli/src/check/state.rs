@@ -1,7 +1,7 @@
 //! The files: the header, SQLite's journal and WAL, and the log of a strategy.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 use oneflush_vfs::who::frames_not_copied;
@@ -22,10 +22,6 @@ const HEADER_BYTES: usize = 100;
 
 /// The same page, section 3: a journal without it is not rolled back.
 const OF_JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
-/// "WAL-mode File Format", section 1: the magic, whose lowest bit is free, and the page size.
-const OF_WAL: u32 = 0x377f_0682;
-const WAL_PAGE_BYTES_AT: usize = 8;
-
 pub fn findings(facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         [journal(facts), wal(facts), length(facts)].into_iter().flatten().collect();
@@ -61,20 +57,12 @@ fn frames_waiting(facts: &Facts) -> u32 {
     }
 }
 
-fn beside(facts: &Facts, suffix: &str) -> std::path::PathBuf {
-    let mut name = facts.database.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-fn first_bytes<const N: usize>(path: &Path) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    open_database(path)?.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
 fn is_hot(facts: &Facts) -> bool {
-    first_bytes(&beside(facts, "-journal")).is_ok_and(|bytes: [u8; 8]| bytes == OF_JOURNAL)
+    let mut journal = facts.database.as_os_str().to_owned();
+    journal.push("-journal");
+    let mut bytes = [0; OF_JOURNAL.len()];
+    let read = open_database(Path::new(&journal)).and_then(|mut file| file.read_exact(&mut bytes));
+    read.is_ok() && bytes == OF_JOURNAL
 }
 
 fn journal(facts: &Facts) -> Option<Finding> {
@@ -106,8 +94,7 @@ fn wal(facts: &Facts) -> Option<Finding> {
         let way_out = format!("open nothing; copy {name}-wal aside, then restore {name}");
         return Some(fault(says, way_out));
     }
-    let of_wal = wal_page_bytes(&beside(facts, "-wal"));
-    if let Some(in_wal) = of_wal.filter(|&in_wal| in_wal != survey.page_bytes) {
+    if let Some(in_wal) = survey.wal_page_bytes.filter(|&in_wal| in_wal != survey.page_bytes) {
         let pages = survey.page_bytes;
         let says = format!("{has} for pages of {in_wal} bytes, and {name} has pages of {pages}");
         return Some(fault(says, other));
@@ -129,14 +116,6 @@ fn wal(facts: &Facts) -> Option<Finding> {
         format!("{has}, and nobody uses it: it was not closed, and the commits may be there alone"),
         format!("never copy {name} without it; the next program that opens {name} recovers it"),
     ))
-}
-
-/// None: the WAL has no header.
-fn wal_page_bytes(wal: &Path) -> Option<u32> {
-    let bytes: [u8; 12] = first_bytes(wal).ok()?;
-    let word =
-        |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    (word(0) & !1 == OF_WAL).then(|| word(WAL_PAGE_BYTES_AT))
 }
 
 /// A file that is shorter than its header says, and nothing has the rest.

@@ -6,10 +6,11 @@
 //! | a WAL with frames, and an empty database file | deletes the WAL | saves it, and says so |
 
 use super::Plain;
+use crate::engine::{ORPHANS, orphan_path};
 use crate::names::wal_path;
 use crate::port::{Below, Deletion};
 use crate::sync::lock;
-use crate::wal_file::ChangeCounters;
+use crate::wal_file::{ChangeCounters, frames_to_recover};
 
 impl Plain {
     /// SQLite recovers this WAL.
@@ -19,7 +20,8 @@ impl Plain {
             return;
         }
         let main = lock(&self.main);
-        let counters = main.as_deref().and_then(|main| ChangeCounters::of(main, wal));
+        let counters = main.as_deref().zip(frames_to_recover(wal));
+        let counters = counters.and_then(|(main, found)| ChangeCounters::of(main, wal, found));
         if let Some(ChangeCounters { file, first, last }) =
             counters.filter(|counters| !counters.are_of_one_time())
         {
@@ -39,8 +41,8 @@ impl Plain {
         if !self.options.has_seatbelt() || !is_empty || files.exists(&wal) != Ok(true) {
             return None;
         }
-        let saved = (0..100)
-            .map(|number| format!("{}-orphan-{number}", self.store().path))
+        let saved = ORPHANS
+            .map(|number| orphan_path(&self.store().path, number))
             .filter(|orphan| files.is_there(orphan) == Ok(false))
             .map(|orphan| wal_path(&orphan))
             .find(|path| files.is_there(path) == Ok(false))?;
