@@ -25,7 +25,7 @@ use super::descriptor;
 use super::forked::{self, Refused};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
 use super::reserve::Handle;
-use super::seatbelt::Claim;
+use super::seatbelt::Claimed;
 use super::vfs::{Shim, c_name};
 use super::virtual_file;
 use crate::absorbed_super;
@@ -177,12 +177,12 @@ impl Request<'_> {
     }
 
     /// Refuses a database that another SQLite of this process has open with a seatbelt.
-    fn claim(&self, path: Option<&str>, options: &Options) -> Result<Option<Claim>, Error> {
+    fn claim(&self, path: Option<&str>, options: &Options) -> Result<Option<Claimed>, Error> {
         let (Some(path), Some(library)) = (path, self.library()) else { return Ok(None) };
         if !options.has_seatbelt() {
             return Ok(None);
         }
-        let claim = Claim::to(self.c_name(), library);
+        let claim = Claimed::to(self.c_name(), library);
         if claim.is_none() {
             self.shim.api.log(
                 sqlite::SQLITE_CANTOPEN,

@@ -29,6 +29,7 @@
 //! 5. A child of a fork uses no lock of its parent's open files, and lets none of them go. Each
 //!    such descriptor leads to another open file before anything else runs there.
 
+mod claims;
 mod index;
 
 use std::ffi::{CStr, CString, OsStr};
@@ -38,8 +39,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use oneflush_blocklog::record_lock::{holder, record_lock_at};
@@ -51,9 +52,10 @@ use crate::error::Code;
 use crate::lock_bytes::{IN_USE, MAPPED, PENDING, SLOTS};
 use crate::own_file::OwnFile;
 use crate::port::{ShmLock, Stamp};
-use crate::sync::{Mutex, StaticMutex, StaticMutexGuard, lock};
+use crate::sync::{Mutex, StaticMutexGuard, lock};
+pub use claims::Claimed;
 pub use index::OpenDatabase;
-use index::{Id, Index, Slots, has_another_descriptor, has_posix_lock};
+use index::{Id, Index, Slots, TABLE, has_another_descriptor, has_posix_lock};
 
 pub use index::Table;
 
@@ -63,8 +65,6 @@ const INDEX_ENDS: &[u8] = b"-shm";
 /// How often, and with what pause, a connection that is alone asks for SQLite's pending byte.
 const PENDING_TRIES: u32 = 20;
 const PENDING_POLL: Duration = Duration::from_micros(250);
-
-static TABLE: LazyLock<StaticMutex<Table>> = LazyLock::new(StaticMutex::default);
 
 /// How often this process is the child of a fork. A belt of another generation is the parent's.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -130,8 +130,8 @@ impl Belt {
     }
 
     /// The name stays this SQLite's until the answer is gone.
-    pub fn claim(&self, name: &CStr) -> Option<Claim> {
-        Claim::to(name, self.database.library)
+    pub fn claim(&self, name: &CStr) -> Option<Claimed> {
+        Claimed::to(name, self.database.library)
     }
 
     /// The same connection in the child of a fork.
@@ -221,20 +221,19 @@ impl Belt {
     /// Takes all slots and *pending*. "Busy": somebody has some, whose lock on the database is
     /// gone.
     fn be_alone(&self, seat: &mut Seat) -> Result<(), Code> {
+        seat.is_alone = true;
         let take = |file: BorrowedFd<'_>, kind, bytes| {
             record_lock_at(file, libc::F_OFD_SETLK, kind, bytes).map(drop).map_err(|_| Code::BUSY)
         };
-        seat.is_alone = true;
-        // SQLite 3.40 has it with the exclusive lock, and a close would cancel that. SQLite's lock
-        // on its shared bytes stays meanwhile. Somebody who begins to use the database may have it
-        // for a moment.
-        let mut tries = PENDING_TRIES;
-        while take(self.file(), libc::F_WRLCK, PENDING).is_err() {
-            tries = tries.checked_sub(1).ok_or(Code::BUSY)?;
-            if tries + 1 < PENDING_TRIES {
-                std::thread::sleep(PENDING_POLL);
-            }
+        let take_pending = || take(self.file(), libc::F_WRLCK, PENDING);
+        if take_pending().is_err() {
+            // SQLite 3.40 has it with the exclusive lock, and a close would cancel that. SQLite's
+            // lock on its shared bytes stays meanwhile. Somebody who begins to use the database may
+            // have it for a moment.
             let _ = record_lock_at(self.file(), libc::F_SETLK, libc::F_UNLCK, PENDING);
+            let again =
+                |_| take_pending().inspect_err(|_| std::thread::sleep(PENDING_POLL)).is_ok();
+            (0..PENDING_TRIES).find(|&at| again(at)).ok_or(Code::BUSY)?;
         }
         let At::Index(index) = &seat.at else { return Ok(()) };
         take(index.file.as_fd(), libc::F_RDLCK, MAPPED)?;
@@ -537,40 +536,6 @@ fn is_elsewhere(name: &Path, open: BorrowedFd<'_>) -> bool {
     let is_moved = path.is_ok_and(|path| path != name && !path.starts_with("(unreachable)"));
     // A folder may be moved with all its files.
     is_removed || is_moved && name.parent().is_some_and(|folder| stat(folder).is_ok())
-}
-
-/// A name that one SQLite of this process is about to open.
-pub struct Claim {
-    name: CString,
-    library: usize,
-}
-
-impl Claim {
-    /// `None`: another SQLite of this process has the database, or is about to open it. Locks of
-    /// processes keep neither from the other, and what one gives up both lose.
-    pub fn to(name: &CStr, library: usize) -> Option<Claim> {
-        let mut table = TABLE.lock();
-        let is_claimed = |claim: &(CString, usize)| claim.1 != library && *claim.0 == *name;
-        let mut others = table.databases.iter().filter(|open| open.library != library).peekable();
-        let is_open = others.peek().is_some()
-            && stat(name)
-                .is_ok_and(|found| others.any(|open| open.id == (found.st_dev, found.st_ino)));
-        if is_open || table.claims.iter().any(is_claimed) {
-            return None;
-        }
-        table.claims.push((name.into(), library));
-        Some(Claim { name: name.into(), library })
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        let mut table = TABLE.lock();
-        let own = |claim: &(CString, usize)| claim.1 == self.library && claim.0 == self.name;
-        if let Some(at) = table.claims.iter().position(own) {
-            table.claims.swap_remove(at);
-        }
-    }
 }
 
 /// Nothing changes while the answer lives. For a fork.

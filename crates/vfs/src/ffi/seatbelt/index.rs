@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use oneflush_blocklog::record_lock::{holder, record_lock_in};
 use rustix::fs::{Stat, fstat};
@@ -15,7 +15,7 @@ use crate::error::Code;
 use crate::lock_bytes::{MAPPED, SLOTS};
 use crate::own_file::OwnFile;
 use crate::port::ShmLock;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, StaticMutex, lock};
 
 const SLOTS_LEN: usize = (SLOTS.end - SLOTS.start) as usize;
 
@@ -62,6 +62,13 @@ pub struct OpenDatabase {
     pub library: usize,
 }
 
+/// A name, and the SQLite that is about to open it, or that closes it just now.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub name: CString,
+    pub library: usize,
+}
+
 /// What the process has open for its belts.
 #[derive(Default)]
 pub struct Table {
@@ -71,9 +78,10 @@ pub struct Table {
     pub parked: Vec<(OwnFile, Id)>,
     /// Databases with a belt, whose descriptors may have locks of their own.
     pub databases: Vec<OpenDatabase>,
-    /// Names that are about to be opened, and by which SQLite.
-    pub claims: Vec<(CString, usize)>,
+    pub claims: Vec<Claim>,
 }
+
+pub static TABLE: LazyLock<StaticMutex<Table>> = LazyLock::new(StaticMutex::default);
 
 impl Index {
     /// `stat`: of the file, when it was opened. It has *mapped*.
