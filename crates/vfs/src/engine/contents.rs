@@ -172,8 +172,8 @@ impl<S: Store> WalConnection<S> {
             }
             let page_no = FrameHeader::decode(&header).page_no;
             let end = u64::from(page_no) * u64::from(tail.page_bytes);
-            // A checkpoint leaves out pages that have a newer frame behind what it may copy. A later
-            // commit may have cut the page off.
+            // A checkpoint leaves out pages that have a newer frame behind what it may copy. A
+            // later commit may have cut the page off.
             let is_newest = seen.insert(page_no) && frame <= copied.frames;
             if !is_newest || page_no == 0 || end > size_bytes {
                 continue;
