@@ -17,8 +17,15 @@ const WAL: &str = "-wal";
 
 pub fn findings(facts: &Facts) -> Vec<Finding> {
     let suffixes = facts.survey.side_files.iter().filter_map(|file| file.suffix.to_str());
-    let found: Vec<Finding> =
-        suffixes.filter(|suffix| is_orphan(suffix)).map(|suffix| finding(facts, suffix)).collect();
+    let found: Vec<Finding> = suffixes
+        .filter_map(|suffix| match suffix.strip_suffix(WAL) {
+            // The WAL of an empty file is saved alone.
+            Some(orphan) if is_orphan(orphan) && facts.side_bytes(orphan).is_none() => {
+                Some(alone(facts, suffix))
+            }
+            _ => is_orphan(suffix).then(|| finding(facts, suffix)),
+        })
+        .collect();
     match found.is_empty() {
         true => vec![Finding::ok(ORPHANS, "none: nothing was saved beside it")],
         false => found,
@@ -47,6 +54,18 @@ fn finding(facts: &Facts, suffix: &str) -> Finding {
         "look into it (sqlite3 {orphan}); take over what {name} lacks, then move it and its WAL \
             away (OF-242)"
     );
+    Finding::new(Status::Warn, ORPHANS, says, way_out)
+}
+
+fn alone(facts: &Facts, suffix: &str) -> Finding {
+    let (name, wal) = (&facts.name, format!("{}{suffix}", facts.name));
+    let says = format!(
+        "{wal}: {}{}: commits that were beside an empty {name}, without their database file",
+        size(facts.side_bytes(suffix).unwrap_or_default()),
+        changed(&facts.folder().join(&wal))
+    );
+    let orphan = wal.trim_end_matches(WAL);
+    let way_out = format!("put the {name} that they belong to beside it as {orphan} (OF-149)");
     Finding::new(Status::Warn, ORPHANS, says, way_out)
 }
 

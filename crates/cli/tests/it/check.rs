@@ -330,6 +330,10 @@ fn orphans_are_named_with_size_date_and_what_to_do() {
     let words = ["a.db-orphan-0: 8192 bytes, WAL of 5 bytes, of 20", "sqlite3 a.db-orphan-0"];
     found.assert("orphans", "warn", &words);
     assert_eq!(found.about("orphans").count(), 1, "{}", found.text);
+    fs::write(side(&path, "-orphan-1-wal"), "12345").unwrap();
+    let found = check(&sandbox, &path, &[]);
+    found.assert("orphans", "warn", &["a.db-orphan-1-wal: 5 bytes, of 20", "OF-149"]);
+    assert_eq!(found.about("orphans").count(), 2, "{}", found.text);
 }
 
 /// The seatbelt itself has saved it.

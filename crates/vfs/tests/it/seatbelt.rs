@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use oneflush_testing::{dies_with_test, named, wait_until};
+use oneflush_testing::{dies_with_test, has_programs, named, wait_until};
 use rusqlite::{Connection, ffi};
 
 use crate::common::{self, commits, files, open_stock, open_with, scratch, take_said};
@@ -32,7 +32,11 @@ struct Other {
 
 impl Other {
     fn begin(path: &Path, options: &str) -> Other {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        Other::begin_by(Command::new(std::env::current_exe().unwrap()), path, options)
+    }
+
+    /// The command ends with the program.
+    fn begin_by(mut command: Command, path: &Path, options: &str) -> Other {
         command
             .args(["--exact", named!(is_another_process), "--nocapture"])
             .env("ONEFLUSH_TEST_SEATBELT", format!("{}|{options}", path.display()))
@@ -572,6 +576,38 @@ fn nothing_is_copied_from_a_wal_that_another_program_has_written_over() {
     assert!(said.contains("another program has written over its WAL"), "{said}");
     drop(db);
     assert!(fs::read(&path).unwrap() == before, "it was copied into the database file");
+}
+
+/// It is all that is left of acknowledged commits, and power may be lost after it is told.
+#[test]
+fn an_orphan_is_durable_file_by_file_and_in_its_folder() {
+    if !has_programs(&["strace"]) {
+        return;
+    }
+    let (dir, path) = scratch();
+    let trace = path.with_extension("strace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-e", "trace=fsync,fdatasync", "-o", trace.to_str().unwrap()]);
+    strace.arg(std::env::current_exe().unwrap());
+    let mut other = Other::begin_by(strace, &path, "strategy=plain");
+    for sql in ["PRAGMA journal_mode=wal", "CREATE TABLE t(n)", "INSERT INTO t VALUES(1)"] {
+        assert!(other.does(sql).starts_with("ok"), "{sql}");
+    }
+    fs::remove_file(format!("{}-wal", path.display())).unwrap();
+    assert!(other.does("INSERT INTO t VALUES(2)").starts_with("error"));
+    drop(other.child.stdin.take());
+    assert!(other.child.wait().unwrap().success());
+    let trace = fs::read_to_string(trace).unwrap();
+    let orphan = format!("{}-orphan-0", path.display());
+    for synced in [orphan.clone(), format!("{orphan}-wal"), dir.path().display().to_string()] {
+        // SQLite itself syncs by fdatasync.
+        let is_synced = |line: &str| {
+            line.contains(" fsync(")
+                && line.contains(&format!("<{synced}>)"))
+                && line.ends_with("= 0")
+        };
+        assert!(trace.lines().any(is_synced), "{synced}: {trace}");
+    }
 }
 
 /// The reader is the first to see it, at its close, and may not write.
