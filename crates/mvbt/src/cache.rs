@@ -4,11 +4,11 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use parking_lot::RwLock;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::PageNo;
 use crate::page::image::Image;
+use crate::sync::RwLock;
 
 const SHARDS: usize = 16;
 

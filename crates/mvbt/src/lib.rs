@@ -70,6 +70,7 @@ mod shared;
 mod shrink;
 mod stats;
 mod store;
+mod sync;
 mod transaction;
 mod voids;
 mod work;

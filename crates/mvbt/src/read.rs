@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use crate::cursor::Cursor;
@@ -11,6 +10,7 @@ use crate::history::{self, Retain};
 use crate::page::image::Image;
 use crate::search::{self, PageRef, Probe, Source, TreeRef};
 use crate::shared::Shared;
+use crate::sync::{Mutex, RwLock};
 use crate::transaction::WriteTransaction;
 use crate::work::{self, META_WORDS};
 use crate::{Error, PageNo, Result, TreeId, Version, payload};

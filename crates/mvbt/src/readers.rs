@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::Version;
 use crate::commons::board::Board;
+use crate::sync::Mutex;
 
 /// The readers of one handle. The board has the oldest version of each handle.
 pub struct Readers {

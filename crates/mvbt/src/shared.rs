@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::commons::board::{Board, Missed, Seen};
 use crate::history::{self, Horizon};
 use crate::options::Options;
 use crate::readers::Readers;
 use crate::store::{Newest, Store};
+use crate::sync::Mutex;
 use crate::writer_lock::{Wait, WriterLock};
 use crate::{PageNo, Result, Version, recovery};
 

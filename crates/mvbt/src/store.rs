@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use oneflush_blocklog::{AlignedBuffer, Storage, Uuid, is_full};
-use parking_lot::RwLock;
 
 use crate::anchor::Anchor;
 use crate::cache::Cache;
@@ -18,6 +17,7 @@ use crate::page::overflow;
 use crate::recovery::{self, Found};
 use crate::ring::CommitBlock;
 use crate::search::{PageRef, Source};
+use crate::sync::RwLock;
 use crate::voids::Voids;
 use crate::{Error, PageNo, Result};
 

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::kill_point::KillPoint;
 use crate::shared::Shared;
+use crate::sync::{Condvar, Mutex, wait_until};
 use crate::writer::Writer;
 use crate::{Error, Result, Version};
 
@@ -101,13 +100,9 @@ impl WriterLock {
         let place = Arc::new(Condvar::new());
         queue.waiting.push_back(Arc::clone(&place));
         loop {
-            let is_late = match wait {
-                Wait::Until(end) => place.wait_until(&mut queue, end).timed_out(),
-                Wait::ForEver | Wait::Not => {
-                    place.wait(&mut queue);
-                    false
-                }
-            };
+            let until = if let Wait::Until(end) = wait { Some(end) } else { None };
+            let is_late;
+            (queue, is_late) = wait_until(&place, queue, until);
             let writer = if queue.is_first(&place) { queue.writer.take() } else { None };
             if let Some(writer) = writer {
                 self.user.store(this_thread(), Relaxed);

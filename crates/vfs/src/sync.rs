@@ -1,19 +1,18 @@
 //! The synchronisation primitives of this crate.
 //!
-//! They are those of `parking_lot`, which knows no poisoning. A panic that was stopped at a
-//! callback does not matter: every state behind these mutexes is whole between two statements.
-//! `parking_lot` is compiled with this crate, so that ThreadSanitizer sees it.
+//! They are futexes, which know no poisoning. A panic that was stopped at a callback does not matter:
+//! every state behind these mutexes is whole between two statements. They are compiled with this crate,
+//! so that ThreadSanitizer sees them. Nothing of them belongs to the whole process: in the child of a
+//! fork, no lock that the child makes can be held by a thread that it does not have.
 //!
 //! With feature `shuttle` they are those of the model checker, which tries out the orders in which
 //! threads may run.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 #[cfg(not(feature = "shuttle"))]
-pub use parking_lot::{Condvar, Mutex, MutexGuard};
+pub use rustix_futex_sync::{Condvar, Mutex, MutexGuard};
 
 #[cfg(feature = "shuttle")]
 pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
@@ -71,19 +70,17 @@ mod with {
         mutex.lock()
     }
 
-    pub fn wait<'a, T>(condition: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        condition.wait(&mut guard);
-        guard
+    pub fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condition.wait(guard)
     }
 
     /// Waits for at most `at_most`. May wake early.
     pub fn wait_timeout<'a, T>(
         condition: &Condvar,
-        mut guard: MutexGuard<'a, T>,
+        guard: MutexGuard<'a, T>,
         at_most: Duration,
     ) -> MutexGuard<'a, T> {
-        condition.wait_for(&mut guard, at_most);
-        guard
+        condition.wait_timeout(guard, at_most).0
     }
 
     /// Counts events for which threads of this process wait.
@@ -219,62 +216,9 @@ mod with {
 
 pub use with::{EventCount, ask_until, lock, look_until, wait, wait_timeout};
 
-/// A mutex around something of the whole process, which is held over a fork.
-///
-/// A mutex of `parking_lot` may hand itself over to a waiting thread, which the child does not
-/// have.
-///
-/// ThreadSanitizer does not see into the standard library. So each passage is counted here too, and
-/// shows it the order.
-#[derive(Default)]
-pub struct StaticMutex<T> {
-    mutex: std::sync::Mutex<T>,
-    passages: AtomicU32,
-}
-
-pub struct StaticMutexGuard<'a, T> {
-    guard: std::sync::MutexGuard<'a, T>,
-    passages: &'a AtomicU32,
-}
-
-impl<T> StaticMutex<T> {
-    pub fn lock(&self) -> StaticMutexGuard<'_, T> {
-        let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
-        self.passages.load(Ordering::Acquire);
-        StaticMutexGuard { guard, passages: &self.passages }
-    }
-
-    /// For what can be left out. In the child of a fork a thread that is not there may have it.
-    pub fn try_lock(&self) -> Option<StaticMutexGuard<'_, T>> {
-        let guard = match self.mutex.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        self.passages.load(Ordering::Acquire);
-        Some(StaticMutexGuard { guard, passages: &self.passages })
-    }
-}
-
-impl<T> Deref for StaticMutexGuard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.guard
-    }
-}
-
-impl<T> DerefMut for StaticMutexGuard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.guard
-    }
-}
-
-impl<T> Drop for StaticMutexGuard<'_, T> {
-    fn drop(&mut self) {
-        self.passages.fetch_add(1, Ordering::Release);
-    }
-}
+/// A mutex around something of the whole process, which is held over a fork. The model checker does
+/// not know it.
+pub use rustix_futex_sync::{Mutex as StaticMutex, MutexGuard as StaticMutexGuard};
 
 /// A memory barrier. What a thread wrote before it passed, a thread that passes later sees.
 ///

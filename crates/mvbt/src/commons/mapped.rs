@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 
 use oneflush_blocklog::belonging::{is_at, open_or_create_beside};
 use oneflush_blocklog::record_lock::{record_lock_at, record_lock_in};
-use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::futex;
@@ -33,6 +32,7 @@ use super::board::{ORPHANED, REPLACED, SLOTS, WORDS};
 use super::{Commons, Then};
 use crate::error::check_process;
 use crate::kill_point::KillPoint;
+use crate::sync::Mutex;
 use crate::{Error, Result};
 
 /// Far behind the end of any database.

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
-
 use super::board::{SLOTS, WORDS};
 use super::{Commons, Then};
+use crate::sync::{Condvar, Mutex, wait_until};
 use crate::{Error, Result};
 
 /// What they share.
@@ -132,13 +131,8 @@ impl Commons for Member {
     fn lock_writer(&self, until: Option<Instant>) -> Result<bool> {
         let mut state = self.memory.state.lock();
         while state.writer.is_some() {
-            let is_over = match until {
-                None => {
-                    self.memory.is_unlocked.wait(&mut state);
-                    false
-                }
-                Some(until) => self.memory.is_unlocked.wait_until(&mut state, until).timed_out(),
-            };
+            let is_over;
+            (state, is_over) = wait_until(&self.memory.is_unlocked, state, until);
             if is_over && state.writer.is_some() {
                 return Ok(false);
             }

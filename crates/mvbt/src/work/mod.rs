@@ -30,7 +30,6 @@ mod savepoint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::history::Horizon;
@@ -41,6 +40,7 @@ use crate::page::overflow;
 use crate::ring::Expected;
 use crate::search::{PageRef, Source, TreeRef};
 use crate::store::Store;
+use crate::sync::Mutex;
 use crate::{Error, PageNo, Result, TreeId, Version};
 
 pub use alloc::{Deposit, listed_pages};

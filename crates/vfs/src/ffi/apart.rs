@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use rustix_futex_sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Databases share these locks. A lock that is shared with another one costs a short wait.
 const LOCKS: usize = 64;
