@@ -21,11 +21,18 @@ impl Code {
     pub const IOERR_FSYNC: Code = Code(sqlite::SQLITE_IOERR_FSYNC);
     pub const IOERR_BEGIN_ATOMIC: Code = Code(sqlite::SQLITE_IOERR_BEGIN_ATOMIC);
     pub const IOERR_COMMIT_ATOMIC: Code = Code(sqlite::SQLITE_IOERR_COMMIT_ATOMIC);
+    /// A log was deleted or replaced while it was in use. ("Reserved for use by extensions".)
+    pub const NAME_LOST: Code = Code(sqlite::SQLITE_IOERR_VNODE);
     pub const FULL: Code = Code(sqlite::SQLITE_FULL);
     pub const READONLY: Code = Code(sqlite::SQLITE_READONLY);
     pub const CORRUPT: Code = Code(sqlite::SQLITE_CORRUPT);
     pub const NOTADB: Code = Code(sqlite::SQLITE_NOTADB);
     pub const CANTOPEN: Code = Code(sqlite::SQLITE_CANTOPEN);
+
+    /// What was written before may not be durable.
+    pub fn is_of_sync(self) -> bool {
+        matches!(self, Code::IOERR_FSYNC | Code::NAME_LOST)
+    }
 }
 
 /// What can go wrong in a call of the VFS.

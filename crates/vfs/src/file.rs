@@ -447,9 +447,9 @@ impl<B: MainFile> File<B> {
     }
 
     /// `SQLITE_FCNTL_HAS_MOVED`.
-    pub fn asked_whether_moved(&self) {
+    pub fn asked_whether_moved(&self, has_moved: bool) {
         self.note_use();
-        self.strategy().call(|strategy| strategy.asked_whether_moved());
+        self.strategy().call(|strategy| strategy.asked_whether_moved(has_moved));
     }
 
     /// SQLite asked whether the WAL is to stay. `stays` is the answer so far; SQLite gets what this

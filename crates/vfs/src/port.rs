@@ -83,16 +83,31 @@ pub struct Tail {
     pub checksum: [u32; 2],
 }
 
+/// A place in the WAL, as a WAL index has published it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The first one.
+    pub salt: u32,
+    pub frame: u32,
+}
+
 /// The WAL index of a main database file, which all its connections share ("WAL-Index Format").
 pub trait WalIndex: Send + Sync {
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code>;
     /// The number of frames in the WAL that are published. None: the index cannot be read. The file
     /// must have a WAL index.
     fn published_frames(&self) -> Option<u32>;
-    /// None: it cannot be read, a writer changes it just now, or no frame is published.
+    /// None: it cannot be read or is to be made anew, a writer changes it just now, or no frame is
+    /// published.
     fn tail(&self) -> Option<Tail> {
         None
     }
+    /// None: it cannot be read, or is to be made anew.
+    fn published(&self) -> Option<Published> {
+        None
+    }
+    /// Has SQLite make the index anew, from the WAL. The caller has the write lock.
+    fn make_anew(&self) {}
     /// None: it cannot be read.
     fn copied(&self) -> Option<Copied> {
         None

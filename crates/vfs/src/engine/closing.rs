@@ -129,7 +129,10 @@ impl<S: Store> WalConnection<S> {
     }
 
     /// SQLite asked whether the main database file has been moved.
-    pub fn asked_whether_moved(&self) {
+    pub fn asked_whether_moved(&self, has_moved: bool) {
+        if has_moved {
+            self.has_moved();
+        }
         *lock(&self.closing) = Closing::Announced;
     }
 
@@ -167,6 +170,7 @@ impl<S: Store> WalConnection<S> {
         {
             // From here on another process may close the database for the last time.
             lock(&self.shared.contents).forget();
+            self.shared.last_seen.forget();
         }
         if *lock(&self.level) == LockLevel::Exclusive {
             self.shared.checkpointer.forget();

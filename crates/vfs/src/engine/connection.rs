@@ -439,7 +439,9 @@ impl<S: Store> WalConnection<S> {
         match role {
             Role::Wal => {
                 self.unchained.note(data, offset);
-                self.store().write_wal(self, below, data, offset)
+                self.store()
+                    .write_wal(self, below, data, offset)
+                    .inspect_err(|error| self.save_from_lost_log(error.code(), below))
             }
             Role::Db => {
                 // Invariant 2. And the database must not get a page that the WAL may lack.

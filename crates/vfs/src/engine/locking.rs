@@ -110,6 +110,7 @@ impl<S: Store> WalConnection<S> {
         lock(&self.held).end_transaction();
         self.unchained.forget();
         self.store().releasing_write_lock(self);
+        self.note_index(index);
         let result = index.shm_lock(write);
         self.writing.store(false, Relaxed);
         if self.is_checkpointer() {
@@ -143,7 +144,8 @@ impl<S: Store> WalConnection<S> {
         let held_off = (!self.is_checkpointer()).then(|| self.shared.checkpointer.hold_off());
         index.shm_lock(lock)?;
         let main = crate::sync::lock(&self.main).clone();
-        if let Err(code) = self.check_before_checkpoint(main.as_deref()) {
+        let checked = self.check_before_checkpoint(main.as_deref());
+        if let Err(code) = checked.and_then(|()| self.check_index_before_checkpoint(index)) {
             index.shm_lock(ShmLock { acquire: false, ..lock })?;
             return Err(Error::Below(code));
         }
@@ -395,6 +397,11 @@ impl<S: Store> WalConnection<S> {
             let writings = self.shared.checkpointer.writings();
             match index.shm_lock(write) {
                 Err(Code::BUSY) if self.shared.checkpointer.gave_way(writings) => {}
+                Ok(()) => {
+                    return self.check_index(index).inspect_err(|_| {
+                        let _ = index.shm_lock(ShmLock { acquire: false, ..write });
+                    });
+                }
                 result => return result,
             }
         }

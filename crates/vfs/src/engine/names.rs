@@ -10,6 +10,8 @@
 //! ([`orphans`](super::orphans)). So it is with a file whose content is another's
 //! ([`contents`](super::contents)).
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::connection::{InWalMode, WalConnection};
@@ -20,11 +22,34 @@ use crate::sync::lock;
 use crate::wal_file::{Chain, FrameHeader, WalFile};
 
 /// What became of a file in use.
-pub(super) enum Harm {
+pub(crate) enum Harm {
     /// The name leads to another file, or to none.
     NameLost(String),
+    /// So it is with the name of the log.
+    LogLost,
     /// "it", the database file ([`contents`](super::contents)), or "its WAL".
     WrittenOver(&'static str),
+}
+
+impl Harm {
+    /// What everybody is told. `saved`: where what was acknowledged is. `None`: another connection
+    /// saves it.
+    pub(crate) fn told(&self, database: &str, saved: Option<io::Result<PathBuf>>) -> String {
+        let what = match self {
+            Harm::NameLost(name) => format!("{name}: removed or replaced while it is in use"),
+            Harm::LogLost => format!("{database}: its log was removed or replaced"),
+            Harm::WrittenOver(it) => format!("{database}: another program has written over {it}"),
+        };
+        let saved = match saved {
+            None => "Another connection saves what was acknowledged".to_owned(),
+            Some(Ok(saved)) => format!("What was acknowledged is in {}", saved.display()),
+            Some(Err(error)) => format!("What was acknowledged could not be saved: {error}"),
+        };
+        format!(
+            "oneflush: {what}. This process acknowledges no commit until it has closed all \
+                connections to the database. {saved} [OF-242]"
+        )
+    }
 }
 
 impl<S: Store> WalConnection<S> {
@@ -82,7 +107,30 @@ impl<S: Store> WalConnection<S> {
             return Ok(());
         }
         let main = lock(&self.main).clone();
-        self.check_before_checkpoint(main.as_deref()).map_err(|_| Code::BUSY)
+        match (self.check_before_checkpoint(main.as_deref()), main.as_deref()) {
+            (Ok(()), Some(main)) if self.is_rewound(main) => Err(Code::BUSY),
+            (checked, _) => checked.map_err(|_| Code::BUSY),
+        }
+    }
+
+    /// SQLite has asked whether the database file has moved, and it has. SQLite writes nothing more
+    /// then, and copies nothing when it closes.
+    #[cold]
+    pub(super) fn has_moved(&self) {
+        // SQLite has its own error for that.
+        let _ = self.check_names(lock(&self.wal).as_deref());
+    }
+
+    /// A commit has failed with this code. Its log may have lost its name.
+    #[cold]
+    pub(super) fn save_from_lost_log(&self, code: i32, wal: &dyn Below) {
+        let main = lock(&self.main).clone();
+        if let Some(main) = main.as_deref()
+            && code == Code::NAME_LOST.0
+            && self.options.has_seatbelt()
+        {
+            self.lost(&Harm::LogLost, main, Some(wal));
+        }
     }
 
     #[cold]
@@ -93,21 +141,8 @@ impl<S: Store> WalConnection<S> {
         if self.shared.orphan_is_said.swap(true, Relaxed) {
             return Code::IOERR_FSYNC;
         }
-        let saved = match is_first.then(|| self.save_orphan(main, wal)) {
-            None => "Another connection saves what was acknowledged".to_owned(),
-            Some(Ok(saved)) => format!("What was acknowledged is in {}", saved.display()),
-            Some(Err(error)) => format!("What was acknowledged could not be saved: {error}"),
-        };
-        let what = match harm {
-            Harm::NameLost(name) => format!("{name}: removed or replaced while it is in use"),
-            Harm::WrittenOver(it) => {
-                format!("{}: another program has written over {it}", self.shared.path)
-            }
-        };
-        self.shared.checkpointer.warn(&format!(
-            "oneflush: {what}. This process acknowledges no commit until it has closed all \
-                connections to the database. {saved} [OF-242]"
-        ));
+        let saved = is_first.then(|| self.save_orphan(main, wal));
+        self.shared.checkpointer.warn(&harm.told(&self.shared.path, saved));
         Code::IOERR_FSYNC
     }
 }

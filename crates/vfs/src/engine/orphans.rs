@@ -25,34 +25,16 @@ impl<S: Store> WalConnection<S> {
         main: &dyn MainFile,
         wal: Option<&dyn Below>,
     ) -> io::Result<PathBuf> {
-        let failed = |code: Code| io::Error::other(format!("SQLite's code {}", code.0));
-        let main_bytes = main.size_bytes().map_err(failed)?;
-        let wal_bytes = wal.map_or(Ok(0), |wal| self.published_bytes(wal)).map_err(failed)?;
-        let folder = Path::new(&self.shared.path).parent().unwrap_or(Path::new("/"));
-        let space = statvfs(folder)?;
-        if space.f_bavail.saturating_mul(space.f_frsize) < main_bytes + wal_bytes {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        let (path, copy) = ORPHANS
-            .map(|number| PathBuf::from(orphan_path(&self.shared.path, number)))
-            .filter(|path| !wal_of(path).exists())
-            .find_map(|path| match create_like(&path, main) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-                created => Some(created.map(|file| (path, file))),
-            })
-            .ok_or(io::ErrorKind::AlreadyExists)??;
         let read_main = |buffer: &mut [u8], offset| {
-            self.store().read(self, main, Role::Db, buffer, offset).map_err(|error| error.code())
+            self.store()
+                .read(self, main, Role::Db, buffer, offset)
+                .map_err(|error| Code(error.code()))
         };
-        copy_into(copy, main_bytes, read_main)?;
-        if let Some(wal) = wal.filter(|_| wal_bytes > 0) {
-            let copy = create_like(&wal_of(&path), main)?;
-            copy_into(copy, wal_bytes, |buffer, offset| {
-                wal.read(buffer, offset).map_err(|code| code.0)
-            })?;
-        }
-        File::open(folder)?.sync_all()?;
-        Ok(path)
+        let wal = match wal {
+            Some(wal) => Some((wal, self.published_bytes(wal).map_err(failed)?)),
+            None => None,
+        };
+        save(&self.shared.path, main, &read_main, wal)
     }
 
     /// Where the last published frame of the WAL ends.
@@ -69,6 +51,45 @@ impl<S: Store> WalConnection<S> {
         let page_bytes = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
         Ok(HEADER_BYTES + frames * (FRAME_HEADER_BYTES as u64 + u64::from(page_bytes)))
     }
+}
+
+/// Copies a database file, by `read_main`, and so many bytes of its WAL.
+pub(crate) fn save(
+    database: &str,
+    main: &dyn Below,
+    read_main: Read<'_>,
+    wal: Option<(&dyn Below, u64)>,
+) -> io::Result<PathBuf> {
+    let main_bytes = main.size_bytes().map_err(failed)?;
+    let wal = wal.filter(|(_, bytes)| *bytes > 0);
+    let folder = Path::new(database).parent().unwrap_or(Path::new("/"));
+    let space = statvfs(folder)?;
+    let wanted = main_bytes + wal.map_or(0, |(_, bytes)| bytes);
+    if space.f_bavail.saturating_mul(space.f_frsize) < wanted {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    let (path, copy) = ORPHANS
+        .map(|number| PathBuf::from(orphan_path(database, number)))
+        .filter(|path| !wal_of(path).exists())
+        .find_map(|path| match create_like(&path, main) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+            created => Some(created.map(|file| (path, file))),
+        })
+        .ok_or(io::ErrorKind::AlreadyExists)??;
+    copy_into(copy, main_bytes, read_main)?;
+    if let Some((wal, bytes)) = wal {
+        let copy = create_like(&wal_of(&path), main)?;
+        copy_into(copy, bytes, &|buffer, offset| wal.read(buffer, offset))?;
+    }
+    File::open(folder)?.sync_all()?;
+    Ok(path)
+}
+
+/// Reads at an offset.
+type Read<'a> = &'a dyn Fn(&mut [u8], u64) -> Result<(), Code>;
+
+fn failed(code: Code) -> io::Error {
+    io::Error::other(format!("SQLite's code {}", code.0))
 }
 
 /// The numbers of orphans. One is taken if neither its database nor its WAL is there.
@@ -93,15 +114,11 @@ fn create_like(path: &Path, database: &dyn Below) -> io::Result<File> {
     Ok(file)
 }
 
-fn copy_into(
-    mut copy: File,
-    bytes: u64,
-    read: impl Fn(&mut [u8], u64) -> Result<(), i32>,
-) -> io::Result<()> {
+fn copy_into(mut copy: File, bytes: u64, read: Read<'_>) -> io::Result<()> {
     let mut buffer = vec![0; PIECE_BYTES as usize];
     for offset in (0..bytes).step_by(PIECE_BYTES as usize) {
         let piece = &mut buffer[..(bytes - offset).min(PIECE_BYTES) as usize];
-        read(piece, offset).map_err(|code| io::Error::other(format!("SQLite's code {code}")))?;
+        read(piece, offset).map_err(failed)?;
         copy.write_all(piece)?;
     }
     copy.sync_all()

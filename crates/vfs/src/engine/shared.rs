@@ -10,6 +10,7 @@ use super::checkpointer::{CheckpointCounts, Checkpointer, RunCheckpoint};
 use super::contents::Contents;
 use super::flush::GroupFlush;
 use super::gate::Gate;
+use super::rewound::LastSeen;
 use super::store::Store;
 use super::turns::Turns;
 use crate::sync::{Barrier, Mutex};
@@ -43,6 +44,7 @@ pub struct Shared<S: Store> {
     /// Everybody was told that a file was removed or replaced.
     pub(super) orphan_is_said: AtomicBool,
     pub(super) contents: Mutex<Contents>,
+    pub(super) last_seen: LastSeen,
     pub(crate) store: S,
 }
 
@@ -73,6 +75,7 @@ impl<S: Store> Shared<S> {
             counts: Counts::default(),
             orphan_is_said: AtomicBool::new(false),
             contents: Mutex::default(),
+            last_seen: LastSeen::default(),
             store,
         }
     }

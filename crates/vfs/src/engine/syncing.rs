@@ -63,7 +63,10 @@ impl<S: Store> WalConnection<S> {
         let queue: Option<&dyn Fn() -> u32> =
             if what == For::CommitInBatch { Some(&waiting) } else { None };
         let flush = || {
-            let flushed = self.store().flush(self, wal, request, what)?;
+            let flushed = self
+                .store()
+                .flush(self, wal, request, what)
+                .inspect_err(|code| self.save_from_lost_log(code.0, wal))?;
             self.check_names(Some(wal))?;
             Ok(flushed)
         };

@@ -18,7 +18,8 @@ use crate::error::Code;
 use crate::ground::WalMode;
 use crate::lock_bytes::{SAVES, SHARED_BUT_IN_USE, TURN_TO_CLOSE};
 use crate::port::{
-    Below, Copied, DeviceCharacteristics, LockLevel, ShmLock, Stamp, SyncRequest, Tail, WalIndex,
+    Below, Copied, DeviceCharacteristics, LockLevel, Published, ShmLock, Stamp, SyncRequest, Tail,
+    WalIndex,
 };
 
 /// "WAL-Index File Format": the size of the first region, and the place of `mxFrame` in the first
@@ -484,7 +485,22 @@ impl WalIndex for BelowFile {
         };
         // The salts are bytes of the WAL.
         let salt = [salt, salt_2].map(|word| u32::from_be_bytes(word.to_ne_bytes()));
-        (frame > 0).then_some(Tail { frame, page_bytes, salt, checksum })
+        (frame > 0 && size != 0).then_some(Tail { frame, page_bytes, salt, checksum })
+    }
+
+    #[inline]
+    fn published(&self) -> Option<Published> {
+        let [size, frame, salt] = self.in_wal_index([PAGE_SIZE, MX_FRAME, SALTS])?;
+        // The salts are bytes of the WAL.
+        let salt = u32::from_be_bytes(salt.to_ne_bytes());
+        (size != 0).then_some(Published { salt, frame })
+    }
+
+    fn make_anew(&self) {
+        // `isInit` is in this word of both copies of the header.
+        for word in self.wal_index([PAGE_SIZE, HEADER_COPY_BYTES + PAGE_SIZE]).iter().flatten() {
+            word.store(0, Ordering::SeqCst);
+        }
     }
 
     fn copied(&self) -> Option<Copied> {

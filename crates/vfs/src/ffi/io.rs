@@ -266,9 +266,6 @@ unsafe extern "C" fn x_file_control(
             unsafe { *argument.cast::<c_int>() = c_int::from(answer) };
             return Ok(());
         }
-        if op == sqlite::SQLITE_FCNTL_HAS_MOVED {
-            state.file.asked_whether_moved();
-        }
         if op == sqlite::SQLITE_FCNTL_PRAGMA {
             state.file.asked_by_pragma();
             // SAFETY: "the argument is an array of pointers to strings" of four elements.
@@ -292,6 +289,11 @@ unsafe extern "C" fn x_file_control(
                 // SAFETY: "an array of two (void *) values", the handler and its argument, valid as
                 // long as the file is open.
                 state.file.busy_handler(unsafe { busy::Handler::new(argument.cast()) });
+            }
+            sqlite::SQLITE_FCNTL_HAS_MOVED => {
+                // SAFETY: the argument is an `int*`. The VFS below has put its answer there.
+                let has_moved = result.is_ok() && unsafe { *argument.cast::<c_int>() } != 0;
+                state.file.asked_whether_moved(has_moved);
             }
             sqlite::SQLITE_FCNTL_PERSIST_WAL if asks_for_wal => {
                 // The VFS below has put its answer there.

@@ -8,20 +8,16 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use libsqlite3_sys as sqlite;
 use oneflush_blocklog::{DirectFile, Storage, Written};
-
-use super::api::Api;
 
 pub struct NamedLog {
     file: DirectFile,
     path: PathBuf,
-    api: Api,
 }
 
 impl NamedLog {
-    pub fn new(file: DirectFile, path: &Path, api: Api) -> NamedLog {
-        NamedLog { file, path: path.to_owned(), api }
+    pub fn new(file: DirectFile, path: &Path) -> NamedLog {
+        NamedLog { file, path: path.to_owned() }
     }
 
     /// After what was written is durable, and before anybody is told.
@@ -29,13 +25,10 @@ impl NamedLog {
         if self.file.has_name(&self.path) {
             return Ok(());
         }
-        let message = format!(
-            "oneflush: {}: deleted or replaced while in use; no commit is acknowledged any more \
-                [OF-226]",
-            self.path.display()
-        );
-        self.api.log(sqlite::SQLITE_WARNING, &message);
-        Err(io::Error::other("the log was deleted or replaced while it was in use"))
+        Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the log was deleted or replaced while it was in use",
+        ))
     }
 }
 

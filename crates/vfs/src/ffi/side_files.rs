@@ -197,7 +197,7 @@ impl LogFiles for Files {
             return Ok(None);
         }
         let file = DirectFile::open_beside(path, database).map_err(|error| self.code(&error))?;
-        Ok(Some(LogFile(Box::new(NamedLog::new(file, path, self.api)))))
+        Ok(Some(LogFile(Box::new(NamedLog::new(file, path)))))
     }
 
     fn open_log_to_read(&self, path: &str) -> Result<Option<LogFile>, Code> {
@@ -221,7 +221,7 @@ impl LogFiles for Files {
         let (path, database) = (Path::new(path), Path::new(database_of(path)));
         let file = DirectFile::create_beside(path, database).map_err(|error| self.code(&error))?;
         sync_directory(path).map_err(|error| self.code(&error))?;
-        Ok(LogFile(Box::new(NamedLog::new(file, path, self.api))))
+        Ok(LogFile(Box::new(NamedLog::new(file, path))))
     }
 
     fn claim_image(&self, path: &str) -> Result<(), Code> {

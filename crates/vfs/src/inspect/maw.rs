@@ -12,8 +12,8 @@ use super::{InspectError, LogContents, is_the_wanted, open_to_read};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::strategy::{
-    Follower, LogFile, Look, MawRecord as Record, RecoverError, find_linked, guard, is_log_behind,
-    own_group, page_one_of_log,
+    FirstCommit, Follower, LogFile, Look, MawRecord as Record, RecoverError, find_linked, guard,
+    is_log_behind, own_group, page_one_of_log,
 };
 
 /// What records have of one database.
@@ -82,8 +82,10 @@ pub(super) fn contents(
     let (mut records, mut pages, mut link) = (0, HashSet::new(), None);
     let mut read =
         Read { records: &mut records, pages: &mut pages, page: vec![0; in_log as usize] };
+    let mut first = FirstCommit::default();
     let scanned = opened.scan(|kind, lsn, payload| {
         let record = Record::decode(kind, payload)?;
+        first.see(lsn, &record.own())?;
         read.add(lsn, record.own())?;
         if let Record::Link { link: found, .. } = record {
             link = Some(found);
@@ -99,6 +101,9 @@ pub(super) fn contents(
     let is_behind = page_one.is_some_and(|page_one| is_log_behind(&page_one, header));
     if *read.records > 0 && link.is_none() && is_behind {
         return Err(failed(RecoverError::Behind));
+    }
+    if *read.records > 0 && link.is_none() {
+        first.check(header).map_err(failed)?;
     }
     if let Some(link) = link {
         let name = database.to_string_lossy();

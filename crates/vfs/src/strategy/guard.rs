@@ -74,6 +74,11 @@ pub fn page_bytes(header: &[u8]) -> u32 {
     }
 }
 
+/// "File change counter": each commit adds one, but in exclusive locking mode.
+pub fn change_counter(header: &[u8]) -> Option<u32> {
+    header.get(24..28)?.try_into().ok().map(u32::from_be_bytes)
+}
+
 /// The size of the database in pages, as its header has it. `None`: the header does not say.
 pub fn database_pages(header: &[u8]) -> Option<u32> {
     let pages = header.get(28..32)?.try_into().ok().map(u32::from_be_bytes)?;

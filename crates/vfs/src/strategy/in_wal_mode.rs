@@ -273,8 +273,8 @@ impl<S: Store> Strategy for WalConnection<S> {
         self.store().knows_wal(wal)
     }
 
-    fn asked_whether_moved(&self) {
-        self.asked_whether_moved();
+    fn asked_whether_moved(&self, has_moved: bool) {
+        self.asked_whether_moved(has_moved);
     }
 
     fn asked_whether_wal_stays(&self, stays: bool) -> bool {

@@ -185,6 +185,7 @@ pub fn settle(log: &Log<LogFile>, unsure: &mut Option<Lsn>) -> Result<(), LogErr
 pub fn code_of(error: &LogError) -> Code {
     match error {
         LogError::Io { source, .. } if is_full(source) => Code::FULL,
+        LogError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Code::NAME_LOST,
         LogError::Io { .. } => Code::IOERR_FSYNC,
         LogError::Full { .. } => Code::FULL,
         _ => Code::CORRUPT,
@@ -221,6 +222,7 @@ pub fn say_failed(files: &dyn LogFiles, file: &str, code: Code, why: Option<Stri
 fn what_failed(code: Code) -> &'static str {
     match code {
         Code::FULL => "there is no room",
+        Code::NAME_LOST => "the log was deleted or replaced while it was in use",
         Code::IOERR_WRITE => "a write failed",
         Code::IOERR_READ | Code::SHORT_READ => "a read failed",
         _ => "a sync failed",

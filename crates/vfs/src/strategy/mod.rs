@@ -39,9 +39,9 @@ pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
 pub use log_life::{AttachError, KeptLog, why_kept};
 pub use maw::{
-    Coordinator, Follower, Look, Maw, MawLog, MawReport, Named, Need, OpenLog as MawOpenLog,
-    Record as MawRecord, commit_together, find_linked, is_behind as is_log_behind,
-    materialise_together, name_other_side, own_group,
+    Coordinator, FirstCommit, Follower, Look, Maw, MawLog, MawReport, Named, Need,
+    OpenLog as MawOpenLog, Record as MawRecord, commit_together, find_linked,
+    is_behind as is_log_behind, materialise_together, name_other_side, own_group,
 };
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::Door;
@@ -125,7 +125,7 @@ pub trait Strategy: Send + Sync {
     /// True if `wal` is that WAL.
     fn knows_wal(&self, wal: &dyn Below) -> bool;
     /// SQLite asked whether the main database file has been moved (`SQLITE_FCNTL_HAS_MOVED`).
-    fn asked_whether_moved(&self);
+    fn asked_whether_moved(&self, has_moved: bool);
     /// SQLite asked whether the WAL is to stay (`SQLITE_FCNTL_PERSIST_WAL`).
     ///
     /// `stays` is the answer so far. SQLite gets what this returns.

@@ -163,13 +163,14 @@ fn create(path: &Path) {
 }
 
 /// `SQLITE_BUSY`. For who only reads also `SQLITE_READONLY_ROLLBACK`: a writer has to play back a
-/// hot journal.
+/// hot journal. And `SQLITE_CANTOPEN`: SQLite opens the super-journal that a journal names, and
+/// another process, which plays back the other database's, has just deleted it.
 fn is_busy(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     code == Some(ffi::SQLITE_READONLY_ROLLBACK)
         || matches!(
             error.sqlite_error_code(),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::CannotOpen)
         )
 }
 

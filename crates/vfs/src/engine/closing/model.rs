@@ -224,7 +224,7 @@ impl Open {
     /// A close, with SQLite's calls in SQLite's order. One that is not the last only goes.
     fn close(self) {
         let Open { connection, file } = self;
-        connection.asked_whether_moved();
+        connection.asked_whether_moved(false);
         if connection.lock(file.as_ref(), LockLevel::Exclusive).is_ok() {
             file.process.call((), |kernel| {
                 assert_eq!(kernel.sharing.len(), 1);

@@ -186,6 +186,17 @@ impl Board {
         self.set(Word::TogetherEpoch, epoch.0);
     }
 
+    /// With `maw`: the change counter that the last commit has left in the database file. `None`:
+    /// it is not known.
+    pub fn change_counter(&self) -> Option<u32> {
+        // One more than a number of 32 bits.
+        self.get(Word::Counter).checked_sub(1).map(|counter| counter as u32)
+    }
+
+    pub fn note_change_counter(&self, counter: Option<u32>) {
+        self.set(Word::Counter, counter.map_or(0, |counter| u64::from(counter) + 1));
+    }
+
     /// The database file is written again, with what the log has.
     pub fn note_unsynced(&self) {
         self.set(Word::SyncedLsn, 0);

@@ -24,7 +24,7 @@ pub(super) const PAGES_WORDS: usize = 1024;
 
 /// The version of the board's layout, and of what the processes share behind it. It grows by one
 /// whenever either changes. The words before [`Word::Layout`] keep their places.
-pub(super) const LAYOUT: u64 = 7;
+pub(super) const LAYOUT: u64 = 8;
 
 #[derive(Clone, Copy)]
 pub(super) enum Word {
@@ -88,6 +88,8 @@ pub(super) enum Word {
     Linked,
     /// With `maw`: the last epoch with commits of other databases.
     TogetherEpoch,
+    /// With `maw`: 0, or one more than the change counter that the last commit has left.
+    Counter,
 }
 
 /// What a board says to a process that does not use the database. What the strategy does not note

@@ -372,7 +372,7 @@ impl Strategy for Onlooker {
         false
     }
 
-    fn asked_whether_moved(&self) {}
+    fn asked_whether_moved(&self, _: bool) {}
 
     fn asked_whether_wal_stays(&self, stays: bool) -> bool {
         stays

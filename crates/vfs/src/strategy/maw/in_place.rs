@@ -5,19 +5,25 @@ use super::overlay::Batch;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::port::Below;
+use crate::strategy::board::Board;
 use crate::strategy::guard::{self, Mode};
 
-/// False for what a log of these pages cannot take: a new database, whose header could not take the
-/// guard, and a change of the journal mode or of the page size.
-pub fn is_for_the_log(main: &dyn Below, batch: &Batch<'_>) -> Result<bool, Code> {
+/// The header of the database file. `None` for what a log of these pages cannot take: a new
+/// database, whose header could not take the guard, and a change of the journal mode or of the page
+/// size.
+pub fn header_for_the_log(
+    main: &dyn Below,
+    batch: &Batch<'_>,
+) -> Result<Option<[u8; guard::HEADER_BYTES]>, Code> {
     if batch.size_bytes_before < batch.unit_bytes {
-        return Ok(false);
+        return Ok(None);
     }
     let is_fit = |header: &[u8]| {
         guard::mode(header) == Some(Mode::Rollback)
             && u64::from(guard::page_bytes(header)) == batch.unit_bytes
     };
-    Ok(is_fit(&guard::header(main)?) && batch.page(1).is_none_or(is_fit))
+    let header = guard::header(main)?;
+    Ok((is_fit(&header) && batch.page(1).is_none_or(is_fit)).then_some(header))
 }
 
 /// Writes the pages behind the end of the file. `SQLITE_FULL` leaves the file as it was.
@@ -33,7 +39,12 @@ pub fn grow_file(main: &dyn Below, batch: &Batch<'_>) -> Result<(), Error> {
 
 /// Writes a batch in place that the log has. After an error `Busy` stays: until a replay has
 /// cleared it, nobody reads the file, and nobody commits.
-pub fn write_in_place(log: &OpenLog, main: &dyn Below, batch: &Batch<'_>) -> Result<(), Code> {
+pub fn write_in_place(
+    log: &OpenLog,
+    board: &Board,
+    main: &dyn Below,
+    batch: &Batch<'_>,
+) -> Result<(), Code> {
     let mut page_one = Vec::new();
     let written = batch.writes().enumerate().try_for_each(|(at, (offset, unit))| {
         main.write(guarded(unit, offset, log, &mut page_one), offset)?;
@@ -44,6 +55,9 @@ pub fn write_in_place(log: &OpenLog, main: &dyn Below, batch: &Batch<'_>) -> Res
     });
     let is_long_enough = batch.size_bytes == batch.size_bytes_before.max(batch.end_bytes());
     written?;
+    if let Some(page) = batch.page(1) {
+        board.note_change_counter(guard::change_counter(page));
+    }
     if is_long_enough { Ok(()) } else { main.truncate(batch.size_bytes) }
 }
 

@@ -17,16 +17,9 @@ use crate::strategy::guard;
 use crate::strategy::log_files::LogFiles;
 use crate::sync::{Mutex, lock};
 
-type ChangeCounter = [u8; 4];
-
 /// The change counter as this process has left it.
 #[derive(Default)]
-pub struct LastCommit(Mutex<Option<ChangeCounter>>);
-
-/// "Database File Format", section 1.3.7.
-fn change_counter(header: &[u8]) -> Option<ChangeCounter> {
-    header.get(24..28)?.try_into().ok()
-}
+pub struct LastCommit(Mutex<Option<u32>>);
 
 impl LastCommit {
     /// A batch is about to be committed. Makes sure that no journal of another can come back.
@@ -37,7 +30,7 @@ impl LastCommit {
         database: &str,
     ) -> Result<(), Code> {
         let mut known = lock(&self.0);
-        if known.is_some() && *known == change_counter(&guard::header(main)?) {
+        if known.is_some() && *known == guard::change_counter(&guard::header(main)?) {
             return Ok(());
         }
         *known = None;
@@ -52,7 +45,7 @@ impl LastCommit {
 
     /// The batch was committed.
     pub fn note(&self, batch: &Batch<'_>) {
-        *lock(&self.0) = batch.page(1).and_then(change_counter);
+        *lock(&self.0) = batch.page(1).and_then(guard::change_counter);
     }
 }
 

@@ -74,13 +74,14 @@ pub use self::linked::{
 pub use self::open_log::OpenLog;
 use self::provider::{Outcome, Providers};
 pub use self::record::{Record, own_group};
-pub use self::replay::is_behind;
+pub use self::replay::{FirstCommit, is_behind};
 pub use self::shared::MawLog;
 use self::shared::{Counts, LogReport};
 use self::together::Part;
 use self::transaction::{Ended, Transaction};
 use super::{AbsorbsJournal, Chosen, Strategy};
 use crate::config::{Atomic, Durability, Options, StrategyKind};
+use crate::engine::Harm;
 use crate::error::{Code, Error};
 use crate::journal_end::Seen;
 use crate::names::journal_path;
@@ -193,6 +194,20 @@ impl Maw {
         lock(&self.state)
     }
 
+    fn save_orphan(&self, main: &dyn Below, harm: &Harm) {
+        if self.options.has_seatbelt() {
+            self.log.save_orphan(main, harm);
+        }
+    }
+
+    /// A log that was removed or replaced fails the commit, and all that was acknowledged is saved.
+    fn noted(&self, main: &dyn Below, error: Error) -> Error {
+        if error.code() == Code::NAME_LOST.0 {
+            self.save_orphan(main, &Harm::LogLost);
+        }
+        error
+    }
+
     /// The state, for a call on the database file. What a failed commit has left there is mended
     /// before.
     fn settled(&self, below: &dyn Below) -> Result<MutexGuard<'_, State>, Error> {
@@ -238,11 +253,12 @@ impl Maw {
             return Ok(Ended::Done);
         }
         let outcome = if transaction.is_synced(&self.options) {
-            transaction.commit(main, |batch| {
+            let committed = transaction.commit(main, |batch| {
                 providers.commit(&self.log, main, batch, &self.options, |in_order| {
                     self.files.settle_journals(&self.path, in_order, journals)
                 })
-            })?
+            });
+            committed.map_err(|error| self.noted(main, error))?
         } else {
             Outcome::Declined
         };
@@ -280,7 +296,7 @@ impl Maw {
         // With nothing to write yet SQLite may have the database only reserved. Then the log is
         // retired before the first page is written.
         if transaction.has_changes() {
-            self.log.before_in_place(main)?;
+            self.log.before_in_place(main).map_err(|error| self.noted(main, error))?;
         }
         self.log.last_commit.forget();
         self.log.count(|counts| counts.ordinary += 1);
@@ -305,7 +321,7 @@ impl Maw {
             return Ok(());
         }
         if state.main.is_some() {
-            self.log.before_in_place(below)?;
+            self.log.before_in_place(below).map_err(|error| self.noted(below, error))?;
         }
         drop(state);
         self.inner.call(|inner| inner.write(below, Role::Db, data, offset))
@@ -387,7 +403,9 @@ pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
             options: &connection.options,
         });
     }
-    let outcome = together::commit(&parts)?;
+    let outcome = together::commit(&parts).map_err(|error| {
+        connections.iter().zip(&parts).fold(error, |error, (one, part)| one.noted(part.main, error))
+    })?;
     drop(parts);
     if outcome == Outcome::Declined {
         return Ok(false);
@@ -480,7 +498,7 @@ impl Strategy for Maw {
             }
             // After a commit SQLite cuts the file. A replay leaves it as long as the commit says.
             Role::Db if state.transaction.is_ordinary() => {
-                self.log.before_in_place(below)?;
+                self.log.before_in_place(below).map_err(|error| self.noted(below, error))?;
                 drop(state);
                 self.inner.call(|inner| inner.truncate(below, role, size_bytes))
             }
@@ -665,8 +683,13 @@ impl Strategy for Maw {
         self.inner.call(|inner| inner.knows_wal(wal))
     }
 
-    fn asked_whether_moved(&self) {
-        self.inner.call(|inner| inner.asked_whether_moved());
+    fn asked_whether_moved(&self, has_moved: bool) {
+        // With the guard in page 1, the others' copy could not be opened.
+        let is_guarded = has_moved && self.log.is_guarded();
+        if is_guarded && let Some(main) = self.state().main.clone() {
+            self.save_orphan(&*main, &Harm::NameLost(self.path.clone()));
+        }
+        self.inner.call(|inner| inner.asked_whether_moved(has_moved && !is_guarded));
     }
 
     fn asked_whether_wal_stays(&self, stays: bool) -> bool {

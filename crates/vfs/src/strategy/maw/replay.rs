@@ -21,6 +21,9 @@ use crate::strategy::log_files::{LogFile, settle};
 use crate::strategy::log_life::AttachError;
 use crate::strategy::{RecoverError, page_one_of_log};
 
+/// The largest page of SQLite.
+const PAGE_BYTES_MAX: usize = 65_536;
+
 /// The pages that are made may take this much memory, before they are written.
 const MEMORY_BYTES_MAX: usize = 4 << 20;
 
@@ -46,11 +49,14 @@ pub fn run(
 ) -> Result<(Replayed, Option<Link>), AttachError> {
     settle(&log.log, &mut log.unsure)?;
     let (mut records, mut commits, mut link) = (0, false, None);
+    let mut first = FirstCommit::default();
     // The whole log is checked before the file is written: damage may be behind valid records.
-    let head = log.log.scan(|kind, _, payload| {
+    let head = log.log.scan(|kind, lsn, payload| {
         records += 1;
         let record = Record::decode(kind, payload)?;
-        commits |= record.own().database_pages != 0;
+        let own = record.own();
+        commits |= own.database_pages != 0;
+        first.see(lsn, &own)?;
         if let Record::Link { link: found, .. } = record {
             link = Some(found);
         }
@@ -74,11 +80,13 @@ pub fn run(
             })
         })?,
         None if commits => {
+            let header = guard::header(main)?;
             if let Some(page_one) = page_one_of_log(&log.log, own_group)?
-                && is_behind(&page_one, &guard::header(main)?)
+                && is_behind(&page_one, &header)
             {
                 return Err(RecoverError::Behind.into());
             }
+            first.check(&header)?;
             write_pages(&log.log, &head, main, Of::Own(uuid), log.log.page_bytes())?
         }
         None => Replayed::default(),
@@ -151,15 +159,47 @@ fn write_pages(
     Ok(Replayed { records, pages: pages.made.len() as u64 })
 }
 
+/// The first page 1 of a commit in an epoch.
+///
+/// An epoch begins when the database file has all commits before, durably. So a file whose change
+/// counter is smaller than before that commit is an older one. Pages that the epoch does not have
+/// would stay as they were then.
+#[derive(Default)]
+pub struct FirstCommit(Option<(Lsn, u32)>);
+
+impl FirstCommit {
+    pub fn see(&mut self, lsn: Lsn, group: &Group<'_>) -> Result<(), LogError> {
+        if self.0.is_some() || group.database_pages == 0 {
+            return Ok(());
+        }
+        let page_one = group.pages().find(|entry| entry.page_no == 1);
+        if let Some(entry) = page_one.filter(|entry| matches!(entry.base, Base::Zeros)) {
+            let mut page = vec![0; PAGE_BYTES_MAX];
+            delta::apply(entry.delta, &mut page)?;
+            self.0 = guard::change_counter(&page).map(|counter| (lsn, counter));
+        }
+        Ok(())
+    }
+
+    /// `header` is the database file's.
+    pub fn check(&self, header: &[u8]) -> Result<(), RecoverError> {
+        let Some((lsn, counter)) = self.0 else { return Ok(()) };
+        let found = guard::change_counter(header).unwrap_or_default();
+        let behind = counter.wrapping_sub(1).wrapping_sub(found);
+        if guard::is_database(header) && (1..=u32::MAX / 2).contains(&behind) {
+            return Err(RecoverError::OtherBase(lsn.0, 1));
+        }
+        Ok(())
+    }
+}
+
 /// True if the database file with this header has a later commit than the log, whose newest page 1
 /// is this one.
 ///
 /// The file gets a commit only when the log has it. So the log has lost its last record to damage.
 /// With the other pages of that commit as they were before, half of it would be there.
 pub fn is_behind(page_one: &[u8], header: &[u8]) -> bool {
-    // "File change counter".
-    let counter =
-        |page: &[u8]| page.get(24..28).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]));
+    let counter = |page: &[u8]| guard::change_counter(page).unwrap_or_default();
     let ahead = counter(header).wrapping_sub(counter(page_one));
     guard::is_database(header) && (1..=u32::MAX / 2).contains(&ahead)
 }

@@ -18,6 +18,7 @@
 
 mod retiring;
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use oneflush_blocklog::{Lsn, Uuid};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::in_place::{grow_file, is_for_the_log, write_in_place};
+use super::in_place::{grow_file, header_for_the_log, write_in_place};
 use super::left_journal::LastCommit;
 use super::linked::Named;
 use super::open_log::{LogCounts, NotAppended, OpenLog};
@@ -35,6 +36,7 @@ use super::record::Link;
 use super::replay::{self, Replayed};
 use super::syncer::Syncer;
 use crate::config::Options;
+use crate::engine::{self, Harm};
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::names::journal_path;
@@ -80,6 +82,7 @@ pub struct MawLog {
     left: Mutex<FxHashMap<Uuid, (Uuid, Lsn)>>,
     /// A database whose log was set aside with commits of this one, and that log.
     aside: Mutex<Option<(String, String)>>,
+    orphan_is_said: AtomicBool,
 }
 
 pub struct State {
@@ -147,6 +150,7 @@ impl MawLog {
             followed: Mutex::new((Weak::new(), Uuid([0; 16]), Lsn(0))),
             left: Mutex::default(),
             aside: Mutex::default(),
+            orphan_is_said: AtomicBool::new(false),
         }
     }
 
@@ -193,6 +197,11 @@ impl MawLog {
             return Ok(());
         }
         Err(self.life.refuse(&AttachError::Inherited))
+    }
+
+    /// The database file has the guard.
+    pub fn is_guarded(&self) -> bool {
+        self.state().open.is_some()
     }
 
     /// True if the last commits are in the log of another database.
@@ -363,6 +372,7 @@ impl MawLog {
         // lost while they are written back.
         board.next_generation();
         board.note_unsynced();
+        board.note_change_counter(None);
         let (done, link) = {
             let uuid = log.log.uuid();
             replay::run(log, main, &|link, act| self.with_linked(link, uuid, act))?
@@ -435,9 +445,9 @@ impl MawLog {
         options: &Options,
     ) -> Result<Outcome, Error> {
         self.is_own()?;
-        if !is_for_the_log(main, batch)? {
+        let Some(header) = header_for_the_log(main, batch)? else {
             return Ok(Outcome::Declined);
-        }
+        };
         let mut state = self.state();
         if !self.is_open(&mut state, main, options)? {
             return Ok(Outcome::Declined);
@@ -446,6 +456,7 @@ impl MawLog {
         let State { open, board, .. } = &mut *state;
         let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
         log.follow(board);
+        self.must_be_as_left(board, log, &header, options)?;
         if log.is_long(board) {
             // Their pages must be durable in their own places before this epoch ends.
             self.may_others_leave(log, board, &[])?;
@@ -454,13 +465,47 @@ impl MawLog {
             Outcome::Committed => KillPoint::Durable.reached(),
             other => return Ok(other),
         }
-        if let Err(code) = write_in_place(log, main, batch) {
+        if let Err(code) = write_in_place(log, board, main, batch) {
             return Ok(Outcome::InLogOnly(code));
         }
         KillPoint::InPlace.reached();
         board.set_busy(false);
         self.note_commit(log, board, options);
         Ok(Outcome::Committed)
+    }
+
+    /// While there is a guard, only commits of the log change the file. Another counter than the
+    /// last commit has left: another program has written over the file, and pages of two databases
+    /// must not become one.
+    pub fn must_be_as_left(
+        &self,
+        board: &Board,
+        log: &mut OpenLog,
+        header: &[u8],
+        options: &Options,
+    ) -> Result<(), Error> {
+        let (left, found) = (board.change_counter(), guard::change_counter(header));
+        if left.is_none() || left == found || !options.has_seatbelt() {
+            return Ok(());
+        }
+        under_lock(board, || {
+            log.why_failed = Some("another program has written over the database file".to_owned());
+            self.log_failed(board, log, Code::IOERR_WRITE);
+            Err(Error::Below(Code::IOERR_WRITE))
+        })
+    }
+
+    /// Says what became of a file in use, and saves what was acknowledged, once: the database file
+    /// has all of it. The caller has a shared lock on it at least.
+    #[cold]
+    pub(crate) fn save_orphan(&self, main: &dyn Below, harm: &Harm) {
+        let Some(is_first) = main.is_first_to_save() else { return };
+        if self.orphan_is_said.swap(true, Relaxed) {
+            return;
+        }
+        let read = |buffer: &mut [u8], offset| guard::read(main, buffer, offset);
+        let saved = is_first.then(|| engine::save(&self.life.path, main, &read, None));
+        self.life.files.warn(&harm.told(&self.life.path, saved));
     }
 
     /// A commit is in place.
@@ -573,11 +618,11 @@ impl MawLog {
             log.show(board);
             return Ok(Outcome::Committed);
         }
+        // What was written behind the end is no part of the database. It only takes room.
+        let _ = main.truncate(batch.size_bytes_before);
         if let Err(NotAppended::Failed(code)) = appended {
             self.log_failed(board, log, code);
         }
-        // What was written behind the end is no part of the database. It only takes room.
-        let _ = main.truncate(batch.size_bytes_before);
         if appended.is_ok() {
             log.show(board);
         }

@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 
 use oneflush_blocklog::{Log, Uuid};
 
-use super::in_place::{grow_file, is_for_the_log, write_in_place};
+use super::in_place::{grow_file, header_for_the_log, write_in_place};
 use super::linked::{self, ByVfs, Coordinator, Follower, Linked, Need, settled};
 use super::open_log::{OpenLog, Place};
 use super::overlay::Batch;
@@ -67,21 +67,29 @@ pub struct Part<'a> {
 
 /// Commits all parts by one record. [`Outcome::Declined`]: nothing was written.
 pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
+    let mut headers = Vec::new();
     for part in parts {
         match &part.batch {
-            Some(batch) if !is_for_the_log(part.main, batch)? => return Ok(Outcome::Declined),
-            _ => {}
+            Some(batch) => match header_for_the_log(part.main, batch)? {
+                Some(header) => headers.push(Some(header)),
+                None => return Ok(Outcome::Declined),
+            },
+            None => headers.push(None),
         }
     }
     let mut states = Vec::new();
-    for part in parts {
+    for (part, header) in parts.iter().zip(headers) {
         part.log.is_own()?;
         let mut state = part.log.state();
         if !part.log.is_open(&mut state, part.main, part.options)? {
             return Ok(Outcome::Declined);
         }
-        if part.batch.is_some() {
+        if let Some(header) = header {
             part.log.make_whole(&mut state, part.main)?;
+            let State { open, board, .. } = &mut *state;
+            if let Some(log) = open {
+                part.log.must_be_as_left(board, log, &header, part.options)?;
+            }
         }
         states.push(state);
     }
@@ -305,15 +313,16 @@ fn append(
     let mut in_place = Vec::new();
     for (part, state) in parts.iter().zip(states.iter_mut()) {
         let own_place = place_of(state, place);
-        if let (Some(log), Some(batch)) = (&mut state.open, &part.batch) {
+        let State { open, board, .. } = &mut **state;
+        if let (Some(log), Some(batch)) = (open, &part.batch) {
             log.learn(own_place, batch);
-            if let Err(code) = write_in_place(log, part.main, batch) {
+            if let Err(code) = write_in_place(log, board, part.main, batch) {
                 outcome = Outcome::InLogOnly(code);
                 continue;
             }
             KillPoint::InPlace.reached();
         }
-        in_place.push(state.board.clone());
+        in_place.push(board.clone());
     }
     // All at once: after a panic between two of them SQLite would roll the first one back.
     in_place.iter().for_each(|board| board.set_busy(false));

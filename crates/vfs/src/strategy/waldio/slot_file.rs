@@ -258,7 +258,8 @@ impl SlotFile {
     pub fn begin_wal(&self, header: &[u8; HEADER_BYTES as usize]) -> Result<(), Code> {
         if !self.is_unbegun()? && self.read_page_one()?.is_some() {
             // Where a part of it was written, the next reader sees no copy, durable or not.
-            self.forget_page_one().and_then(|()| self.flush()).map_err(|_| Code::IOERR_FSYNC)?;
+            let forgotten = self.forget_page_one().and_then(|()| self.flush());
+            forgotten.map_err(|code| if code.is_of_sync() { code } else { Code::IOERR_FSYNC })?;
         }
         self.write_wal_header(header)
     }
@@ -575,7 +576,10 @@ impl SlotFile {
 
     /// Makes all earlier writes durable.
     pub fn flush(&self) -> Result<(), Code> {
-        self.storage.flush().map_err(|_| Code::IOERR_FSYNC)
+        self.storage.flush().map_err(|error| match sync_code(&error) {
+            Code::FULL => Code::IOERR_FSYNC,
+            code => code,
+        })
     }
 
     /// The file is about to be cut, or another process may have cut it before it began the WAL
@@ -671,7 +675,11 @@ fn read_code(error: &io::Error) -> Code {
 
 /// Of a write with a sync.
 fn sync_code(error: &io::Error) -> Code {
-    if is_full(error) { Code::FULL } else { Code::IOERR_FSYNC }
+    match error.kind() {
+        io::ErrorKind::NotFound => Code::NAME_LOST,
+        _ if is_full(error) => Code::FULL,
+        _ => Code::IOERR_FSYNC,
+    }
 }
 
 fn write_code(error: &io::Error) -> Code {

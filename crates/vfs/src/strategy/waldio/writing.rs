@@ -80,7 +80,7 @@ impl Waldio {
         let written = self.noting_write(&board, false, write);
         // Processes that have read the salts meanwhile read them again.
         self.store().begins_anew();
-        if let Err(Code::IOERR_FSYNC) = written {
+        if written.as_ref().is_err_and(|code| code.is_of_sync()) {
             // The WAL is as it was ([`SlotFile::begin_wal`]). Its frames are in the database file
             // by now. Where they are written again, and power is lost, the WAL ends too early.
             board.set_unsure_behind(durable);
@@ -185,7 +185,7 @@ impl Waldio {
     /// A sync has failed within a write. It may have lost what others have written, and the next
     /// sync would not say so.
     fn fail_if_unsynced(&self, code: Code) {
-        if code == Code::IOERR_FSYNC {
+        if code.is_of_sync() {
             self.shared.flush.poison(code);
             self.store().fail(code);
         }
