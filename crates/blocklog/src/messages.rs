@@ -123,6 +123,11 @@ impl Destination {
     }
 }
 
+/// A thread of this library is gone.
+pub fn thread_has_panicked(name: &str) {
+    say(&format!("oneflush: the thread {name} has ended by an internal error [OF-245]"));
+}
+
 /// Writes a message, unless the same message was written a short time ago.
 pub fn say(message: &str) {
     let Some(destination) =

@@ -275,6 +275,12 @@ impl WriteTransaction {
 
 impl Drop for WriteTransaction {
     fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(open) = &self.open
+        {
+            // Nobody knows what is half done.
+            open.writer.shared().store.poison_all();
+        }
         // A failure has poisoned the store, and the next call says so.
         let _ = self.undo();
     }

@@ -184,6 +184,10 @@ impl Drop for WriterGuard {
         if self.shared.board.check_user().is_err() {
             return;
         }
+        if std::thread::panicking() {
+            // I17: nobody knows what is half done.
+            self.shared.store.poison_all();
+        }
         if self.has_turn {
             self.shared.board.unlock_writer();
         }

@@ -89,6 +89,14 @@ impl Database {
         found.filter(|database| database.is_used())
     }
 
+    /// A panic was stopped at a callback for a file of this path.
+    pub fn panicked_at(path: &str) {
+        let beside = || Role::of_side_file(path).and_then(|(_, path)| Database::find(path));
+        if let Some(database) = Database::find(path).or_else(beside) {
+            database.site.panicked();
+        }
+    }
+
     fn is_used(&self) -> bool {
         self.users.load(Relaxed) > 0
     }

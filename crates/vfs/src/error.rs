@@ -23,11 +23,18 @@ impl Code {
     pub const IOERR_COMMIT_ATOMIC: Code = Code(sqlite::SQLITE_IOERR_COMMIT_ATOMIC);
     /// A log was deleted or replaced while it was in use. ("Reserved for use by extensions".)
     pub const NAME_LOST: Code = Code(sqlite::SQLITE_IOERR_VNODE);
+    /// A panic was stopped at a callback.
+    pub const PANICKED: Code = Code(sqlite::SQLITE_IOERR);
     pub const FULL: Code = Code(sqlite::SQLITE_FULL);
     pub const READONLY: Code = Code(sqlite::SQLITE_READONLY);
     pub const CORRUPT: Code = Code(sqlite::SQLITE_CORRUPT);
     pub const NOTADB: Code = Code(sqlite::SQLITE_NOTADB);
     pub const CANTOPEN: Code = Code(sqlite::SQLITE_CANTOPEN);
+
+    /// What others are told: a log without a name is a failed sync.
+    pub fn told(self) -> Code {
+        if self == Code::NAME_LOST { Code::IOERR_FSYNC } else { self }
+    }
 
     /// What was written before may not be durable.
     pub fn is_of_sync(self) -> bool {

@@ -306,6 +306,11 @@ impl<B: MainFile> File<B> {
         Ok(())
     }
 
+    /// A panic was stopped at a callback of this file.
+    pub fn panicked(&self, released: Option<ShmLock>) {
+        self.strategy().call(|strategy| strategy.panicked(released));
+    }
+
     pub fn unmapping_index(&self) {
         self.strategy().call(|strategy| strategy.unmapping_index());
     }

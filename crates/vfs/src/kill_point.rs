@@ -4,6 +4,19 @@
 //! Without the feature nothing of it is compiled.
 
 oneflush_blocklog::kill_points! {
+    /// The write lock is taken; it is about to be released. A read lock of who is about to write.
+    WriteLocked = "write-locked",
+    Releasing = "releasing",
+    ReadLocked = "read-locked",
+    /// A flush has ended, and nobody was told.
+    Flushed = "flushed",
+    /// A checkpoint has its lock; it has copied a page.
+    CheckpointLocked = "checkpoint-locked",
+    Copied = "copied",
+    /// The connection has the exclusive lock; it is about to close the WAL; to close the database.
+    ExclusivelyLocked = "exclusively-locked",
+    ClosingWal = "closing-wal",
+    Closing = "closing",
     /// A commit is noted on the board and not logged.
     Noted = "noted",
     /// The board's lock is taken.

@@ -17,7 +17,7 @@
 //! 2. A method or version that the VFS below lacks is lacking in this VFS too. Nothing is promised
 //!    for it.
 //! 3. No panic crosses a callback. A caught panic becomes an I/O error and a line in SQLite's error
-//!    log.
+//!    log. It ends the commits of its process to that database, and nobody waits for what it held.
 //! 4. No SQLite pointer is kept beyond the life that SQLite gives it. The VFS below lives for ever;
 //!    an open file lives from `xOpen` to `xClose`.
 //! 5. Every byte that is written through an open file is counted once, under one role of one

@@ -120,6 +120,23 @@ pub trait WalIndex: Send + Sync {
     fn believe_backfill(&self, frames: u32);
 }
 
+/// Runs `act` with the write lock.
+pub fn with_write_lock<T>(
+    index: &dyn WalIndex,
+    act: impl FnOnce() -> Result<T, Code>,
+) -> Result<T, Code> {
+    struct Held<'a>(&'a dyn WalIndex);
+    impl Drop for Held<'_> {
+        fn drop(&mut self) {
+            // Nobody waits for it for ever: the slot of an open file can always be released.
+            let _ = self.0.shm_lock(ShmLock::of_writer(false));
+        }
+    }
+    index.shm_lock(ShmLock::of_writer(true))?;
+    let _held = Held(index);
+    act()
+}
+
 /// A main database file.
 pub trait MainFile: Below + WalIndex {}
 

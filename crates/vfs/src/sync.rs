@@ -1,9 +1,10 @@
 //! The synchronisation primitives of this crate.
 //!
-//! They are futexes, which know no poisoning. A panic that was stopped at a callback does not matter:
-//! every state behind these mutexes is whole between two statements. They are compiled with this crate,
-//! so that ThreadSanitizer sees them. Nothing of them belongs to the whole process: in the child of a
-//! fork, no lock that the child makes can be held by a thread that it does not have.
+//! They are futexes, which know no poisoning. A panic that was stopped at a callback ends the
+//! commits of its process instead (`engine/panics.rs`), whichever mutex it held. They are compiled
+//! with this crate, so that ThreadSanitizer sees them. Nothing of them belongs to the whole
+//! process: in the child of a fork, no lock that the child makes can be held by a thread that it
+//! lacks.
 //!
 //! With feature `shuttle` they are those of the model checker, which tries out the orders in which
 //! threads may run.

@@ -5,11 +5,25 @@
 //! with the signal open would run the handler all the same.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
+
+use oneflush_blocklog::messages;
 
 use crate::ffi;
 
-/// Starts a thread of this library. There is no other way to do so.
-pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+/// Starts a thread of this library. There is no other way to do so. If it panics, that is told, and
+/// `panicked` sees to what it has left.
+pub fn spawn(
+    name: &'static str,
+    panicked: impl FnOnce() + Send + 'static,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let body = move || {
+        if catch_unwind(AssertUnwindSafe(body)).is_err() {
+            messages::thread_has_panicked(name);
+            panicked();
+        }
+    };
     ffi::with_signals_blocked(|| Builder::new().name(name.to_owned()).spawn(body))
 }

@@ -4,6 +4,7 @@
 //! If all who answer did that at once, nobody would. So one thread does it, after another.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
@@ -22,7 +23,8 @@ impl Aside {
         let (sender, receiver) = channel::<Work>();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
             for work in receiver {
-                work();
+                // Whoever asked waits for an answer that was dropped. The next one is served.
+                let _ = catch_unwind(AssertUnwindSafe(work));
             }
         })?;
         Ok(Aside { sender: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) })

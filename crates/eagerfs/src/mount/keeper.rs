@@ -7,10 +7,12 @@
 //! | objects are dropped that the kernel has forgotten | they are many |
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use oneflush_blocklog::messages;
 use parking_lot::{Condvar, Mutex};
 
 use super::file_system::Served;
@@ -33,14 +35,12 @@ impl Keeper {
         let its_end = Arc::clone(&end);
         let thread =
             thread::Builder::new().name("oneflush-keeper".to_owned()).spawn(move || {
-                let mut work = Work::new(&served, lane_bytes_max);
-                let (is_over, changed) = &*its_end;
-                let mut over = is_over.lock();
-                while !*over {
-                    changed.wait_for(&mut over, LOOKS_EVERY);
-                    if !*over {
-                        parking_lot::MutexGuard::unlocked(&mut over, || work.look());
-                    }
+                let keeps = || keep(&served, lane_bytes_max, &its_end);
+                if catch_unwind(AssertUnwindSafe(keeps)).is_err() {
+                    // Nobody ends epochs any more, or knows what is half done.
+                    served.tree.poison();
+                    let _ = served.place.note_failure();
+                    messages::thread_has_panicked("oneflush-keeper");
                 }
             })?;
         Ok(Keeper { end, thread: Some(thread) })
@@ -53,6 +53,18 @@ impl Keeper {
         if let Some(thread) = self.thread.take() {
             // A panic was shown when it happened.
             let _ = thread.join();
+        }
+    }
+}
+
+fn keep(served: &Served, lane_bytes_max: u64, end: &(Mutex<bool>, Condvar)) {
+    let mut work = Work::new(served, lane_bytes_max);
+    let (is_over, changed) = end;
+    let mut over = is_over.lock();
+    while !*over {
+        changed.wait_for(&mut over, LOOKS_EVERY);
+        if !*over {
+            parking_lot::MutexGuard::unlocked(&mut over, || work.look());
         }
     }
 }

@@ -161,6 +161,11 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         result
     }
 
+    /// Nothing is acknowledged any more.
+    pub fn poison(&self) {
+        self.poisoned.store(true, Ordering::Release);
+    }
+
     pub fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire)
     }

@@ -15,6 +15,7 @@ use oneflush_mvbt::{Database, KillPoint, Options, Read, ReadTransaction, Result,
 use oneflush_testing::{Running, named, slowed};
 
 const FILE: &str = "ONEFLUSH_TEST_FILE";
+const PANICKER: &str = "ONEFLUSH_TEST_PANICKER";
 const NUMBER: &str = "ONEFLUSH_TEST_NUMBER";
 const ROWS: TreeId = TreeId(2);
 const TOTAL: TreeId = TreeId(3);
@@ -105,8 +106,12 @@ struct Worker {
 
 impl Worker {
     fn start(path: &Path, number: i64, told: &[(&str, String)]) -> Worker {
+        Worker::start_as(named!(worker), path, number, told)
+    }
+
+    fn start_as(test: &str, path: &Path, number: i64, told: &[(&str, String)]) -> Worker {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", named!(worker), "--nocapture"]);
+        command.args(["--exact", test, "--nocapture"]).stdin(Stdio::piped());
         command.env(FILE, path).env(NUMBER, number.to_string());
         command.envs(told.iter().map(|(name, value)| (name, value)));
         let mut process = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
@@ -258,6 +263,109 @@ fn whoever_dies_where_others_could_see_it_loses_nothing_and_leaves_no_lock() {
         });
         assert!(has_come, "nobody has come to {point:?}");
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Met {
+    Opening,
+    Writing,
+}
+
+/// A process that goes on after a panic. Without its environment it is no test.
+#[test]
+fn panicker() {
+    let Ok(path) = std::env::var(PANICKER) else { return };
+    let path = Path::new(&path);
+    let open = || std::panic::catch_unwind(|| Database::open(path, options(2)));
+    let (db, mut has_met) = match open() {
+        Ok(db) => (db.unwrap(), None),
+        Err(_) => (open().expect("a panic is met once").unwrap(), Some(Met::Opening)),
+    };
+    for next in 2 * SHARE..2 * SHARE + 60 {
+        let write = || -> Result<bool> {
+            let mut txn = db.begin_write()?;
+            txn.insert(ROWS, next, &[7; 3000])?;
+            let more = total(&txn)? + 1;
+            txn.insert(TOTAL, 0, &more.to_le_bytes())?;
+            match next % 4 {
+                3 => txn.rollback().map(|()| false),
+                _ => txn.commit().map(|_| true),
+            }
+        };
+        let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(write));
+        if matches!(wrote, Ok(Ok(true))) {
+            println!("acknowledged {next}");
+            assert_ne!(has_met, Some(Met::Writing), "it went on");
+        }
+        has_met = has_met.or(wrote.is_err().then_some(Met::Writing));
+    }
+    if has_met.is_some() {
+        let _ = look(&db);
+    }
+    println!("acknowledged {}", if has_met.is_some() { -2 } else { -1 });
+    let _ = std::io::stdin().read_line(&mut String::new());
+    let closed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| db.close()));
+    println!("closed {}", closed.is_ok());
+}
+
+/// While it lives, others read and write.
+fn panics_there(point: KillPoint, count: usize) {
+    let about = format!("a panic at {point:?}, time {count}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mvbt");
+    make(&path);
+    let mut acknowledged = Vec::new();
+    // Some places are those of the first user, and others those of one beside others.
+    let is_first = matches!(
+        point,
+        KillPoint::Made | KillPoint::Recovered | KillPoint::Repairing | KillPoint::Regenerated
+    );
+    if is_first {
+        let mut before = Worker::start(&path, 9, &kill_at("listed", 2));
+        assert!(before.has_died(Instant::now() + patience()), "{about}");
+        acknowledged.push(before.end());
+    }
+    let start = || {
+        let other = Worker::start(&path, 5, &[]);
+        (other, "the other one cannot go on")
+    };
+    let mut other = (!is_first).then(start);
+    assert!(other.as_mut().is_none_or(|(other, _)| other.commits(3)), "{about}");
+    let told = [
+        (PANICKER, path.display().to_string()),
+        ("ONEFLUSH_PANIC_AT", format!("{}:{count}", point.name())),
+    ];
+    let mut panicker = Worker::start_as(named!(panicker), &path, 2, &told);
+    let until = Instant::now() + patience();
+    while panicker.acknowledged.last().is_none_or(|last| *last >= 0) {
+        assert!(panicker.commits(1) && Instant::now() < until, "{about}: it hangs or has failed");
+    }
+    let has_met = panicker.acknowledged.pop() == Some(-2);
+    let closes = matches!(point, KillPoint::Deposited | KillPoint::Closed | KillPoint::Deleted);
+    assert!(has_met || closes || count > 1, "{about}: never there");
+    let (mut other, why) = other.unwrap_or_else(start);
+    assert!(other.commits(5), "{about}: {why}");
+    drop(panicker.process.stdin.take());
+    assert!(panicker.process.wait().unwrap().success(), "{about}");
+    acknowledged.push(std::mem::take(&mut panicker.acknowledged));
+    assert!(other.commits(5), "{about}: {why}");
+    acknowledged.push(other.end());
+    judge(&path, &acknowledged, 3, &about);
+}
+
+#[test]
+fn a_panic_loses_nothing_and_leaves_no_lock() {
+    let mut failed = Vec::new();
+    for &point in KillPoint::ALL {
+        for count in [1, 3] {
+            let scene = || panics_there(point, count);
+            if let Err(said) = std::panic::catch_unwind(scene) {
+                let said = said.downcast_ref::<String>().cloned();
+                failed.push(said.unwrap_or_else(|| format!("{point:?} {count}")));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
 }
 
 #[test]

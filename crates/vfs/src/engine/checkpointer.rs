@@ -209,11 +209,20 @@ impl Checkpointer {
 
     fn has_thread(self: &Arc<Self>, state: &mut State) -> bool {
         if state.thread == Thread::None && !state.called_off {
-            let me = Arc::clone(self);
-            state.handle = threads::spawn("oneflush-ckpt", move || me.work()).ok();
+            let (me, ended) = (Arc::clone(self), Arc::clone(self));
+            let panicked = move || ended.has_panicked();
+            state.handle = threads::spawn("oneflush-ckpt", panicked, move || me.work()).ok();
             state.thread = if state.handle.is_some() { Thread::Alive } else { Thread::Refused };
         }
         state.thread == Thread::Alive || state.called_off
+    }
+
+    /// The thread has ended by a panic. SQLite runs the checkpoints itself now.
+    fn has_panicked(&self) {
+        let mut state = self.state();
+        state.thread = Thread::Refused;
+        (state.running, state.writing) = (false, false);
+        self.changed.notify_all();
     }
 
     /// True if the thread runs a checkpoint or has one to run.

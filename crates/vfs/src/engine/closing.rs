@@ -33,6 +33,7 @@ use super::company;
 use super::connection::{InWalMode, WalConnection};
 use super::store::Store;
 use crate::error::Code;
+use crate::kill_point::KillPoint;
 use crate::port::{Below, LockLevel};
 use crate::sync::{ask_until, lock};
 
@@ -118,6 +119,7 @@ impl<S: Store> WalConnection<S> {
 
     /// The connection has taken the database's exclusive lock.
     pub(super) fn locked_exclusively(&self) {
+        KillPoint::ExclusivelyLocked.reached();
         let mut closing = lock(&self.closing);
         *closing =
             if *closing == Closing::Announced { Closing::Exclusive } else { Closing::Leaving };
@@ -175,6 +177,7 @@ impl<S: Store> WalConnection<S> {
         if *lock(&self.level) == LockLevel::Exclusive {
             self.shared.checkpointer.forget();
         }
+        KillPoint::ClosingWal.reached();
         self.store().closing_wal(self, wal.as_deref());
     }
 }

@@ -33,6 +33,7 @@ use super::unchained::Unchained;
 use super::waiter::Waiter;
 use crate::config::{Durability, Options};
 use crate::error::{Code, Error};
+use crate::kill_point::KillPoint;
 use crate::port::{
     Below, BusyHandler, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock, SyncRequest,
     WalIndex,
@@ -307,6 +308,7 @@ impl<S: Store> WalConnection<S> {
         if !self.is_checkpointer() && self.shared.users.fetch_sub(1, Relaxed) == 1 {
             self.shared.checkpointer.end();
         }
+        KillPoint::Closing.reached();
         self.store().closing(self);
         let main = lock(&self.main).take();
         // Invariant of `closing.rs`: by now nothing of this connection is in the way of a last
@@ -439,13 +441,17 @@ impl<S: Store> WalConnection<S> {
         match role {
             Role::Wal => {
                 self.unchained.note(data, offset);
-                self.store()
-                    .write_wal(self, below, data, offset)
-                    .inspect_err(|error| self.save_from_lost_log(error.code(), below))
+                self.store().write_wal(self, below, data, offset).map_err(|error| match error {
+                    Error::Below(code) => Error::Below(self.save_from_lost_log(code, below)),
+                    error => error,
+                })
             }
             Role::Db => {
-                // Invariant 2. And the database must not get a page that the WAL may lack.
-                self.refuse_if_failed()?;
+                // Invariant 2. And the database must not get a page that the WAL may lack. In a
+                // rollback mode SQLite may be playing back.
+                if self.has_wal() {
+                    self.refuse_if_failed()?;
+                }
                 self.store().write_page(self, below, data, offset)
             }
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => {
@@ -503,6 +509,11 @@ impl<S: Store> WalConnection<S> {
 
     pub fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
         if level != LockLevel::Exclusive || self.is_checkpointer() {
+            if level == LockLevel::Reserved {
+                // A rollback mode. In WAL mode a failure is met at the WAL.
+                self.refuse_if_failed()?;
+                self.shared.has_written.store(true, Relaxed);
+            }
             below.lock(level)?;
             *lock(&self.level) = level;
             return Ok(());

@@ -24,6 +24,7 @@ use super::gate::Gate;
 use super::store::Store;
 use super::turns::IDLE_MAX;
 use crate::error::{Code, Error};
+use crate::kill_point::KillPoint;
 use crate::port::{ShmLock, WalIndex};
 use crate::stats::clock;
 use crate::sync::lock;
@@ -106,11 +107,13 @@ impl<S: Store> WalConnection<S> {
     }
 
     fn release_write_lock(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Error> {
+        KillPoint::Releasing.reached();
         // A commit has been written by now. What is still held back was rolled back.
         lock(&self.held).end_transaction();
         self.unchained.forget();
         self.store().releasing_write_lock(self);
         self.note_index(index);
+        self.shared.has_written.store(true, Relaxed);
         let result = index.shm_lock(write);
         self.writing.store(false, Relaxed);
         if self.is_checkpointer() {
@@ -145,11 +148,17 @@ impl<S: Store> WalConnection<S> {
         index.shm_lock(lock)?;
         let main = crate::sync::lock(&self.main).clone();
         let checked = self.check_before_checkpoint(main.as_deref());
-        if let Err(code) = checked.and_then(|()| self.check_index_before_checkpoint(index)) {
+        // A recovery makes the index anew, and has the write lock.
+        let checked = match lock.covers(ShmLock::RECOVER) {
+            true => checked,
+            false => checked.and_then(|()| self.check_index_before_checkpoint(index)),
+        };
+        if let Err(code) = checked {
             index.shm_lock(ShmLock { acquire: false, ..lock })?;
             return Err(Error::Below(code));
         }
         held_off.into_iter().for_each(HeldOff::keep);
+        KillPoint::CheckpointLocked.reached();
         self.checkpoint.running.store(true, Relaxed);
         self.checkpoint.wal_unsynced.store(true, Relaxed);
         self.checkpoint.automatic.store(just_committed, Relaxed);
@@ -187,6 +196,7 @@ impl<S: Store> WalConnection<S> {
             return Err(Code::BUSY);
         }
         index.shm_lock(read)?;
+        KillPoint::ReadLocked.reached();
         self.doing.store(doing::READS, Relaxed);
         self.waiter.reads_since_ns.store(clock::now_ns(), Relaxed);
         Ok(())
@@ -357,6 +367,7 @@ impl<S: Store> WalConnection<S> {
         self.waiter.outside_holder.store(false, Relaxed);
         self.waiter.waits_at_gate.store(false, Relaxed);
         self.writing.store(true, Relaxed);
+        KillPoint::WriteLocked.reached();
     }
 
     /// The connection is told "busy", and takes a place in the queue. `tried`: it was no gate that
@@ -427,6 +438,11 @@ impl<S: Store> WalConnection<S> {
             {}
             self.shared.checkpointer.writes(true);
             match index.shm_lock(write) {
+                Ok(()) if self.check_index(index).is_err() => {
+                    index.shm_lock(ShmLock { acquire: false, ..write })?;
+                    self.shared.checkpointer.writes(false);
+                    break;
+                }
                 Ok(()) => {
                     self.shared.turns.begin_writing(self.id);
                     self.writing.store(true, Relaxed);

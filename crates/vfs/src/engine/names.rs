@@ -117,24 +117,36 @@ impl<S: Store> WalConnection<S> {
     /// then, and copies nothing when it closes.
     #[cold]
     pub(super) fn has_moved(&self) {
-        // SQLite has its own error for that.
+        // A process that has only read has acknowledged nothing. SQLite has its own error for the
+        // rest.
+        if !self.shared.has_written.load(Relaxed) {
+            return;
+        }
         let _ = self.check_names(lock(&self.wal).as_deref());
     }
 
-    /// A commit has failed with this code. Its log may have lost its name.
+    /// A commit has failed with this code. Where its log has lost its name, what was acknowledged
+    /// is saved.
     #[cold]
-    pub(super) fn save_from_lost_log(&self, code: i32, wal: &dyn Below) {
+    pub(super) fn save_from_lost_log(&self, code: Code, wal: &dyn Below) -> Code {
+        if code != Code::NAME_LOST {
+            return code;
+        }
         let main = lock(&self.main).clone();
-        if let Some(main) = main.as_deref()
-            && code == Code::NAME_LOST.0
-            && self.options.has_seatbelt()
-        {
+        if let Some(main) = main.as_deref().filter(|_| self.options.has_seatbelt()) {
             self.lost(&Harm::LogLost, main, Some(wal));
         }
+        code.told()
     }
 
     #[cold]
     fn lost(&self, harm: &Harm, main: &dyn MainFile, wal: Option<&dyn Below>) -> Code {
+        // Nothing may be lost by a process that has acknowledged nothing, beside an empty WAL.
+        let is_concerned = self.shared.has_written.load(Relaxed)
+            || self.published_frames().is_some_and(|frames| frames > 0);
+        if !is_concerned {
+            return Code::IOERR_FSYNC;
+        }
         // A connection that only reads leaves that to those who write.
         let Some(is_first) = main.is_first_to_save() else { return Code::IOERR_FSYNC };
         self.shared.flush.poison(Code::IOERR_FSYNC);

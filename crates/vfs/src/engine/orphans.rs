@@ -2,7 +2,7 @@
 //! `app.db-orphan-0` and `app.db-orphan-0-wal`.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,9 @@ use rustix::fs::statvfs;
 use super::connection::WalConnection;
 use super::store::Store;
 use crate::error::Code;
-use crate::port::{Below, MainFile};
+use crate::port::{Below, LockLevel, MainFile};
 use crate::role::Role;
+use crate::sync::lock;
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 /// What is copied at once. A page is never longer.
@@ -30,11 +31,13 @@ impl<S: Store> WalConnection<S> {
                 .read(self, main, Role::Db, buffer, offset)
                 .map_err(|error| Code(error.code()))
         };
-        let wal = match wal {
-            Some(wal) => Some((wal, self.published_bytes(wal).map_err(failed)?)),
-            None => None,
+        let path = &self.shared.path;
+        let Some(wal) = wal else {
+            let level = *lock(&self.level);
+            return while_whole(path, main, level, || save(path, main, &read_main, None));
         };
-        save(&self.shared.path, main, &read_main, wal)
+        let wal_bytes = self.published_bytes(wal).map_err(failed)?;
+        save(path, main, &read_main, Some((wal, wal_bytes)))
     }
 
     /// Where the last published frame of the WAL ends.
@@ -51,6 +54,34 @@ impl<S: Store> WalConnection<S> {
         let page_bytes = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
         Ok(HEADER_BYTES + frames * (FRAME_HEADER_BYTES as u64 + u64::from(page_bytes)))
     }
+}
+
+/// Runs `act` while nobody writes to this database of a rollback mode. `level` is the caller's
+/// lock. An error: the file may have half a transaction.
+pub(crate) fn while_whole<T>(
+    database: &str,
+    main: &dyn Below,
+    level: LockLevel,
+    act: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    let takes_lock = level == LockLevel::None;
+    if takes_lock {
+        main.lock(LockLevel::Shared).map_err(failed)?;
+    }
+    // "If the journal header is zeroed" it is not hot.
+    let journal = File::open(format!("{database}-journal"));
+    let is_hot = journal.is_ok_and(|mut file| {
+        let mut first = [0];
+        file.read_exact(&mut first).is_ok() && first != [0]
+    });
+    let done = match is_hot {
+        true => Err(io::Error::other("a rollback journal lies beside it")),
+        false => act(),
+    };
+    if takes_lock {
+        let _ = main.unlock(LockLevel::None);
+    }
+    done
 }
 
 /// Copies a database file, by `read_main`, and so many bytes of its WAL.

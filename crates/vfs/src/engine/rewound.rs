@@ -2,26 +2,29 @@
 //! app.db-shm`.
 //!
 //! The index says where the next frame goes. By an older one a writer would write over frames of
-//! acknowledged commits. So each process remembers up to where it last saw the index, and compares
-//! when it has the write lock. The WAL decides: where it still has the remembered commit, the index
-//! is the older one. It is marked, the writer is told "busy", and SQLite makes the index anew from
-//! the WAL.
+//! acknowledged commits. So each process remembers how far it has seen the index, and compares when
+//! it has the write lock. The WAL decides. An older index is marked, the writer is told "busy", and
+//! SQLite makes the index anew from the WAL.
 //!
-//! | index now | what is concluded |
+//! | index now | it is older if |
 //! |---|---|
-//! | the same salt, no fewer frames | nothing |
-//! | the same salt, fewer frames | the WAL is asked |
-//! | a later salt | another process has begun the WAL anew |
-//! | an earlier salt | the WAL is asked |
+//! | the same salt, no fewer frames | never |
+//! | the same salt, fewer frames | the WAL still has the commit that was seen |
+//! | another salt, some frames | the header of the WAL has yet another one, or there is none |
+//! | another salt, no frame | the salt is not a later one, and the WAL has what was seen |
 //!
-//! A WAL that begins anew gets the next number as its first salt ("WAL file format").
+//! The last row: a WAL is to begin anew and is not written yet. The salt is the next number then
+//! ("WAL file format").
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 use super::connection::WalConnection;
 use super::store::Store;
 use crate::error::Code;
-use crate::port::{Published, ShmLock, WalIndex};
+use crate::port::{Published, WalIndex, with_write_lock};
 use crate::role::Role;
 use crate::sync::lock;
 use crate::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
@@ -30,23 +33,47 @@ use crate::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalF
 #[derive(Default)]
 pub struct LastSeen(AtomicU64);
 
+/// What the WAL is asked about an index.
+#[derive(Debug, PartialEq, Eq)]
+enum Doubt {
+    None,
+    /// Whether it has this commit.
+    Has(Published),
+    /// Whether its header has this salt.
+    Begins(u32),
+}
+
 impl LastSeen {
     pub fn forget(&self) {
         self.0.store(0, Relaxed);
     }
 
-    fn note(&self, at: Published) {
-        self.0.store(u64::from(at.salt) << 32 | u64::from(at.frame), Relaxed);
+    fn get(&self) -> Published {
+        let seen = self.0.load(Acquire);
+        // Two halves.
+        Published { salt: (seen >> 32) as u32, frame: seen as u32 }
     }
 
-    /// A commit that this process has seen, and an index that is where this one is does not know.
-    fn ahead_of(&self, now: Published) -> Option<Published> {
-        let seen = self.0.load(Relaxed);
-        // Two halves.
-        let seen = Published { salt: (seen >> 32) as u32, frame: seen as u32 };
-        let is_later = (1..=u32::MAX / 2).contains(&now.salt.wrapping_sub(seen.salt));
-        let is_older = if now.salt == seen.salt { now.frame < seen.frame } else { !is_later };
-        (seen.frame > 0 && is_older).then_some(seen)
+    /// What was seen before stays, if the index was written over since.
+    fn note(&self, at: Published) {
+        let seen = self.get();
+        if at.salt != seen.salt || at.frame >= seen.frame {
+            self.0.store(u64::from(at.salt) << 32 | u64::from(at.frame), Release);
+        }
+    }
+}
+
+impl Published {
+    fn doubt(self, seen: Published) -> Doubt {
+        let is_later = (1..=u32::MAX / 2).contains(&self.salt.wrapping_sub(seen.salt));
+        match self.salt == seen.salt {
+            _ if seen == (Published { salt: 0, frame: 0 }) => Doubt::None,
+            true if self.frame >= seen.frame => Doubt::None,
+            true => Doubt::Has(seen),
+            false if self.frame > 0 => Doubt::Begins(self.salt),
+            false if is_later || seen.frame == 0 => Doubt::None,
+            false => Doubt::Has(seen),
+        }
     }
 }
 
@@ -73,10 +100,7 @@ impl<S: Store> WalConnection<S> {
         if !self.is_rewound(index) {
             return Ok(());
         }
-        index.shm_lock(ShmLock::of_writer(true))?;
-        let checked = self.check_index(index);
-        index.shm_lock(ShmLock::of_writer(false))?;
-        checked
+        with_write_lock(index, || self.check_index(index))
     }
 
     /// This connection is about to release the write lock.
@@ -89,27 +113,37 @@ impl<S: Store> WalConnection<S> {
 
     #[inline]
     pub(super) fn is_rewound(&self, index: &dyn WalIndex) -> bool {
-        let seen = index.published().and_then(|now| self.shared.last_seen.ahead_of(now));
-        seen.is_some_and(|seen| self.wal_has(seen))
-    }
-
-    /// The WAL has this commit, and did not begin anew since.
-    #[cold]
-    fn wal_has(&self, at: Published) -> bool {
-        let wal = lock(&self.wal);
-        let Some(wal) = wal.as_deref() else { return false };
-        let read = |buffer: &mut [u8], offset| {
-            self.store().read(self, wal, Role::Wal, buffer, offset).is_ok()
-        };
-        let (mut header, mut frame) = ([0; HEADER_BYTES as usize], [0; FRAME_HEADER_BYTES]);
-        let begins = read(&mut header, 0).then(|| WalFile::header(&header)).flatten();
-        let Some((page_bytes, Chain { salt, .. })) = begins else { return false };
-        let frames = WalFile { file: wal, page_bytes };
-        if salt[0] != at.salt || !read(&mut frame, frames.offset_of(at.frame)) {
+        if !self.options.has_seatbelt() {
             return false;
         }
-        let frame = FrameHeader::decode(&frame);
-        frame.chain.salt == salt && frame.page_no > 0 && frame.database_pages > 0
+        // First: another thread may publish a commit between the two.
+        let seen = self.shared.last_seen.get();
+        match index.published().map_or(Doubt::None, |now| now.doubt(seen)) {
+            Doubt::None => false,
+            Doubt::Has(seen) => self.wal_salts_of(Some(seen.frame)) == Some(seen.salt),
+            Doubt::Begins(salt) => self.wal_salts_of(None) != Some(salt),
+        }
+    }
+
+    /// The first salt of the WAL. With a frame: if that one is a commit of it.
+    #[cold]
+    fn wal_salts_of(&self, frame: Option<u32>) -> Option<u32> {
+        let wal = lock(&self.wal);
+        let wal = wal.as_deref()?;
+        let read = |buffer: &mut [u8], offset| {
+            self.store().read(self, wal, Role::Wal, buffer, offset).ok()
+        };
+        let mut header = [0; HEADER_BYTES as usize];
+        read(&mut header, 0)?;
+        let (page_bytes, Chain { salt, .. }) = WalFile::header(&header)?;
+        if let Some(frame) = frame {
+            let (file, mut header) = (WalFile { file: wal, page_bytes }, [0; FRAME_HEADER_BYTES]);
+            read(&mut header, file.offset_of(frame))?;
+            let header = FrameHeader::decode(&header);
+            let is_commit = header.page_no > 0 && header.database_pages > 0;
+            return (header.chain.salt == salt && is_commit).then_some(salt[0]);
+        }
+        Some(salt[0])
     }
 }
 
@@ -121,17 +155,25 @@ mod tests {
     fn an_older_index_is_told_from_one_that_goes_on_or_of_a_wal_begun_anew() {
         let seen = LastSeen::default();
         let at = |salt, frame| Published { salt, frame };
-        assert_eq!(seen.ahead_of(at(7, 0)), None, "nothing was seen");
+        assert_eq!(at(7, 0).doubt(seen.get()), Doubt::None, "nothing was seen");
         for salt in [7, u32::MAX] {
             seen.note(at(salt, 20));
-            assert_eq!(seen.ahead_of(at(salt, 20)), None);
-            assert_eq!(seen.ahead_of(at(salt, 21)), None);
-            assert_eq!(seen.ahead_of(at(salt.wrapping_add(1), 0)), None, "begun anew");
-            for older in [at(salt, 19), at(salt, 0), at(salt.wrapping_sub(1), 900)] {
-                assert_eq!(seen.ahead_of(older), Some(at(salt, 20)), "{older:?}");
+            let doubt = |now: Published| now.doubt(seen.get());
+            assert_eq!(doubt(at(salt, 20)), Doubt::None);
+            assert_eq!(doubt(at(salt, 21)), Doubt::None);
+            assert_eq!(doubt(at(salt.wrapping_add(1), 0)), Doubt::None, "begins anew");
+            for other in [salt.wrapping_add(1), salt.wrapping_sub(1), salt ^ 0x4000_0000] {
+                assert_eq!(doubt(at(other, 3)), Doubt::Begins(other));
             }
+            for older in [at(salt, 19), at(salt, 0), at(salt.wrapping_sub(1), 0)] {
+                assert_eq!(doubt(older), Doubt::Has(at(salt, 20)), "{older:?}");
+            }
+            seen.note(at(salt, 3));
+            assert_eq!(seen.get(), at(salt, 20), "it was written over meanwhile");
         }
+        seen.note(at(8, 0));
+        assert_eq!(at(7, 20).doubt(seen.get()), Doubt::Begins(7), "the WAL was cut");
         seen.forget();
-        assert_eq!(seen.ahead_of(at(6, 0)), None);
+        assert_eq!(at(6, 0).doubt(seen.get()), Doubt::None);
     }
 }

@@ -41,6 +41,8 @@ pub struct Shared<S: Store> {
     /// How many commits knew of no such writer.
     commits_alone: AtomicU32,
     pub(super) counts: Counts,
+    /// A connection of this process has written, or was about to.
+    pub(super) has_written: AtomicBool,
     /// Everybody was told that a file was removed or replaced.
     pub(super) orphan_is_said: AtomicBool,
     pub(super) contents: Mutex<Contents>,
@@ -73,6 +75,7 @@ impl<S: Store> Shared<S> {
             outsiders: AtomicU64::new(0),
             commits_alone: AtomicU32::new(0),
             counts: Counts::default(),
+            has_written: AtomicBool::new(false),
             orphan_is_said: AtomicBool::new(false),
             contents: Mutex::default(),
             last_seen: LastSeen::default(),

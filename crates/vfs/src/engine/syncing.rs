@@ -9,6 +9,7 @@ use super::connection::WalConnection;
 use super::flush::CommitNo;
 use super::store::Store;
 use crate::error::{Code, Error};
+use crate::kill_point::KillPoint;
 use crate::port::{Below, MainFile, SyncRequest};
 use crate::super_journal;
 use crate::sync::lock;
@@ -66,7 +67,8 @@ impl<S: Store> WalConnection<S> {
             let flushed = self
                 .store()
                 .flush(self, wal, request, what)
-                .inspect_err(|code| self.save_from_lost_log(code.0, wal))?;
+                .map_err(|code| self.save_from_lost_log(code, wal))?;
+            KillPoint::Flushed.reached();
             self.check_names(Some(wal))?;
             Ok(flushed)
         };
@@ -118,6 +120,7 @@ impl<S: Store> WalConnection<S> {
     /// "Busy": the checkpoint is called off. To SQLite it looks like a checkpoint that readers hold
     /// up.
     pub(crate) fn pace_checkpoint(&self, page: &[u8], offset: u64) -> Result<(), Code> {
+        KillPoint::Copied.reached();
         if self.copies_beside_writers() {
             self.shared.checkpointer.copied(offset, page.len() as u64);
         }

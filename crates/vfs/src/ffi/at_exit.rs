@@ -81,7 +81,7 @@ pub fn ends() {
         }
         Database::retire_all();
     };
-    let Ok(thread) = threads::spawn("oneflush-end", end) else { return };
+    let Ok(thread) = threads::spawn("oneflush-end", || {}, end) else { return };
     while !thread.is_finished() && Instant::now() < until {
         std::thread::sleep(Duration::from_micros(100));
     }

@@ -36,7 +36,9 @@ unsafe fn below(file: SqliteFile) -> BelowFile {
 unsafe fn attach(file: SqliteFile) -> c_int {
     // SAFETY: as the caller promises; the API outlives the state.
     let api = unsafe { state(file) }.api;
-    callback(api, "a call after a fork", || {
+    // SAFETY: as the caller promises.
+    let after = || unsafe { state(file) }.file.panicked(None);
+    callback(api, "a call after a fork", after, || {
         // SAFETY: SQLite lets one thread at a time use a connection.
         unsafe { forked::attach(file.cast()) }.map_err(|Refused { code, why }| {
             if let Some(why) = why {

@@ -16,7 +16,7 @@ use super::{at_exit, busy, forked};
 use super::{callback, callback_code, callback_or};
 use crate::error::{Code, Error};
 use crate::file::File;
-use crate::port::{Below, LockLevel, ShmLock, SyncRequest};
+use crate::port::{Below, LockLevel, ShmLock, SyncRequest, WalIndex};
 use crate::pragma;
 use crate::strategy::AtomicStep;
 use crate::sync::Barrier;
@@ -66,7 +66,7 @@ unsafe fn on(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let state = unsafe { state(file) };
-    callback(state.api, call, || body(state))
+    callback(state.api, call, || state.file.panicked(None), || body(state))
 }
 
 /// Passes a call on to the file below, where some versions of `sqlite3_io_methods` lack the method.
@@ -111,7 +111,11 @@ unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
         (*open).methods = std::ptr::null();
         (*open).state.assume_init_read()
     };
-    callback(state.api, "xClose", || {
+    let after = || {
+        state.file.panicked(None);
+        let _ = state.file.below().close();
+    };
+    callback(state.api, "xClose", after, || {
         forked::closing(file.cast());
         state.file.closing();
         check(state.file.below().close())
@@ -196,32 +200,43 @@ fn level(call: &'static str, level: c_int) -> Result<LockLevel, Error> {
 
 unsafe extern "C" fn x_lock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
-    unsafe {
-        on(file, "xLock", |state| {
-            let locked = state.file.lock(level("xLock", wanted)?);
-            tell(state);
-            locked?;
-            if let Some(place) = state.handle.take()
-                && state.file.below().size_bytes() == Ok(0)
-            {
-                reserve::ask_for_bytes(state.api, place, file);
-            }
-            Ok(())
-        })
-    }
+    let state = unsafe { state(file) };
+    let after = || {
+        state.file.panicked(None);
+        if wanted == sqlite::SQLITE_LOCK_SHARED {
+            // SQLite believes that it has none. With a higher one it lets all go by itself.
+            let _ = state.file.below().unlock(LockLevel::None);
+        }
+    };
+    callback(state.api, "xLock", after, || {
+        let locked = state.file.lock(level("xLock", wanted)?);
+        tell(state);
+        locked?;
+        if let Some(place) = state.handle.take()
+            && state.file.below().size_bytes() == Ok(0)
+        {
+            // SAFETY: SQLite passes a file that we opened.
+            unsafe { reserve::ask_for_bytes(state.api, place, file) };
+        }
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn x_unlock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
-    unsafe {
-        on(file, "xUnlock", |state| {
-            state.file.unlock(level("xUnlock", wanted)?)?;
-            if let Some(message) = state.file.inactive_for_the_first_time() {
-                state.api.log(sqlite::SQLITE_WARNING, &message);
-            }
-            Ok(())
-        })
-    }
+    let state = unsafe { state(file) };
+    let after = || {
+        state.file.panicked(None);
+        // SQLite does not try again.
+        let _ = level("xUnlock", wanted).map(|level| state.file.below().unlock(level));
+    };
+    callback(state.api, "xUnlock", after, || {
+        state.file.unlock(level("xUnlock", wanted)?)?;
+        if let Some(message) = state.file.inactive_for_the_first_time() {
+            state.api.log(sqlite::SQLITE_WARNING, &message);
+        }
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn x_check_reserved_lock(
@@ -361,14 +376,17 @@ unsafe extern "C" fn x_sector_size(file: *mut sqlite::sqlite3_file) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
     let state = unsafe { state(file) };
     // 4096 is SQLite's own default.
-    callback_or(state.api, "xSectorSize", 4096, || state.file.sector_size())
+    let after = || state.file.panicked(None);
+    callback_or(state.api, "xSectorSize", 4096, after, || state.file.sector_size())
 }
 
 unsafe extern "C" fn x_device_characteristics(file: *mut sqlite::sqlite3_file) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
     let state = unsafe { state(file) };
     // After a panic nothing is promised.
-    callback_or(state.api, "xDeviceCharacteristics", 0, || state.file.device_characteristics().0)
+    let after = || state.file.panicked(None);
+    let body = || state.file.device_characteristics().0;
+    callback_or(state.api, "xDeviceCharacteristics", 0, after, body)
 }
 
 unsafe extern "C" fn x_shm_map(
@@ -379,11 +397,13 @@ unsafe extern "C" fn x_shm_map(
     result: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
-    let below = unsafe { state(file) }.file.below();
+    let state = unsafe { state(file) };
+    let below = state.file.below();
     let map = |at: &mut _| pass_on!("xShmMap", file, xShmMap, region, size, extend, at);
-    // SAFETY: as above, and SQLite says where the answer goes.
-    let (api, at) = unsafe { (state(file).api, &mut *result) };
-    callback_code(api, "xShmMap", || below.map_index(region, at, map))
+    // SAFETY: SQLite says where the answer goes.
+    let at = unsafe { &mut *result };
+    let after = || state.file.panicked(None);
+    callback_code(state.api, "xShmMap", after, || below.map_index(region, at, map))
 }
 
 /// The number of slots of the WAL index, and the first slot that readers share.
@@ -419,28 +439,40 @@ unsafe extern "C" fn x_shm_lock(
 
 #[inline(never)]
 extern "C" fn take_read_lock(state: &State, slot: c_int) -> c_int {
-    callback_code(state.api, "xShmLock", || {
+    let after = || let_go(state, ShmLock::of_reader(slot as u8, false));
+    callback_code(state.api, "xShmLock", after, || {
         state.file.take_read_lock(slot as u8).inspect_err(|_| tell(state))
     })
 }
 
+/// After a panic in a call of `xShmLock`. SQLite believes that it has not taken these slots, or
+/// that it has released them.
+#[cold]
+fn let_go(state: &State, release: ShmLock) {
+    let _ = state.file.below().shm_lock(release);
+    state.file.panicked(Some(release));
+}
+
 #[inline(never)]
 extern "C" fn release_read_lock(state: &State, slot: c_int) -> c_int {
-    callback_code(state.api, "xShmLock", || state.file.release_read_lock(slot as u8))
+    let after = || let_go(state, ShmLock::of_reader(slot as u8, false));
+    callback_code(state.api, "xShmLock", after, || state.file.release_read_lock(slot as u8))
 }
 
 #[inline(never)]
 extern "C" fn change_other_lock(state: &State, offset: c_int, n: c_int, flags: c_int) -> c_int {
-    callback(state.api, "xShmLock", || {
+    let lock = ShmLock {
+        first: offset as u8,
+        count: n as u8,
+        acquire: flags & sqlite::SQLITE_SHM_LOCK != 0,
+        exclusive: flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0,
+    };
+    let after = || let_go(state, ShmLock { acquire: false, ..lock });
+    callback(state.api, "xShmLock", after, || {
         if offset as u32 > SHM_SLOTS as u32 || n as u32 > SHM_SLOTS as u32 {
             return Err(Error::argument("xShmLock", (offset | n).into()));
         }
-        state.file.shm_lock(ShmLock {
-            first: offset as u8,
-            count: n as u8,
-            acquire: flags & sqlite::SQLITE_SHM_LOCK != 0,
-            exclusive: flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0,
-        })
+        state.file.shm_lock(lock)
     })
 }
 
@@ -464,19 +496,15 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, delete: c_int)
         state.file.unmapping_index();
         Ok(())
     };
-    // SAFETY: SQLite passes a file that we opened.
-    let told = unsafe { on(file, "xShmUnmap", body) };
-    if told != sqlite::SQLITE_OK {
-        return told;
-    }
+    // SAFETY: SQLite passes a file that we opened. A panic must not leave the index mapped.
+    unsafe { on(file, "xShmUnmap", body) };
     // SAFETY: as above.
-    let below = unsafe { state(file) }.file.below();
+    let state = unsafe { state(file) };
+    let below = state.file.below();
     let unmap = || pass_on!("xShmUnmap", file, xShmUnmap, delete);
-    // SAFETY: as above.
-    let api = unsafe { state(file) }.api;
-    let code = callback_code(api, "xShmUnmap", || below.unmap_index(unmap));
-    // SAFETY: SQLite passes a file that we opened.
-    if let Some(connection) = unsafe { state(file) }.file.main_of().filter(|_| delete != 0) {
+    let after = || state.file.panicked(None);
+    let code = callback_code(state.api, "xShmUnmap", after, || below.unmap_index(unmap));
+    if let Some(connection) = state.file.main_of().filter(|_| delete != 0) {
         at_exit::index_unmapped(connection.database().path());
     }
     code

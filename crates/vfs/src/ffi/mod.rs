@@ -131,25 +131,36 @@ use libsqlite3_sys as sqlite;
 use crate::error::{Code, Error};
 use api::Api;
 
-/// Runs the body of a callback. Its error becomes a code. A panic stops here (invariant 3).
-fn callback(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
+/// Runs the body of a callback. Its error becomes a code. A panic stops here (invariant 3), and
+/// `after` is what it leaves to be done.
+fn callback(
+    api: &Api,
+    call: &'static str,
+    after: impl FnOnce(),
+    body: impl FnOnce() -> Result<(), Error>,
+) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => sqlite::SQLITE_OK,
         // An everyday answer and no failure: busy, a short read, an unknown file control.
         Ok(Err(Error::Below(code))) => code.0,
         Ok(Err(error)) => failed(api, error),
-        Err(payload) => failed(api, caught(call, payload)),
+        Err(payload) => panicked(api, call, payload, after),
     }
 }
 
 /// The same for a body that fails only with answers of the VFS below, or with codes that stand for
 /// one.
 #[inline(always)]
-fn callback_code(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Code>) -> c_int {
+fn callback_code(
+    api: &Api,
+    call: &'static str,
+    after: impl FnOnce(),
+    body: impl FnOnce() -> Result<(), Code>,
+) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => sqlite::SQLITE_OK,
         Ok(Err(code)) => code.0,
-        Err(payload) => failed(api, caught(call, payload)),
+        Err(payload) => panicked(api, call, payload, after),
     }
 }
 
@@ -167,14 +178,27 @@ fn failed(api: &Api, error: Error) -> c_int {
 
 #[cold]
 #[inline(never)]
-fn caught(call: &'static str, payload: Box<dyn Any + Send>) -> Error {
-    Error::panic(call, panic_message(payload.as_ref()))
+fn panicked(
+    api: &Api,
+    call: &'static str,
+    payload: Box<dyn Any + Send>,
+    after: impl FnOnce(),
+) -> c_int {
+    // One more panic cannot be helped.
+    let _ = catch_unwind(AssertUnwindSafe(after));
+    failed(api, Error::panic(call, panic_message(payload.as_ref())))
 }
 
 /// The same for a callback whose answer is no code. `otherwise` is the answer after a panic.
-fn callback_or<T>(api: &Api, call: &'static str, otherwise: T, body: impl FnOnce() -> T) -> T {
+fn callback_or<T>(
+    api: &Api,
+    call: &'static str,
+    otherwise: T,
+    after: impl FnOnce(),
+    body: impl FnOnce() -> T,
+) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        failed(api, caught(call, payload));
+        panicked(api, call, payload, after);
         otherwise
     })
 }
@@ -198,16 +222,21 @@ mod tests {
     #[test]
     fn a_panic_stops_at_the_callback_and_becomes_an_io_error() {
         assert_eq!(
-            callback(&api::linked(), "xTest", || panic!("on purpose")),
+            callback(&api::linked(), "xTest", || panic!("and again"), || panic!("on purpose")),
             sqlite::SQLITE_IOERR
         );
-        assert_eq!(callback_or(&api::linked(), "xTest", 7, || panic!("{}", "formatted")), 7);
+        let mut done = false;
+        let after = || done = true;
+        assert_eq!(callback_or(&api::linked(), "xTest", 7, after, || panic!("{}", "formatted")), 7);
+        assert!(done);
     }
 
     #[test]
     fn the_answer_of_the_vfs_below_goes_through_as_it_is() {
         let code = sqlite::SQLITE_IOERR_SHORT_READ;
-        assert_eq!(callback(&api::linked(), "xTest", || Err(Error::Below(Code(code)))), code);
-        assert_eq!(callback(&api::linked(), "xTest", || Ok(())), sqlite::SQLITE_OK);
+        let after = || panic!("there was no panic");
+        let answer = |body| callback(&api::linked(), "xTest", after, || body);
+        assert_eq!(answer(Err(Error::Below(Code(code)))), code);
+        assert_eq!(answer(Ok(())), sqlite::SQLITE_OK);
     }
 }

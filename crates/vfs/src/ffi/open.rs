@@ -10,7 +10,8 @@
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -95,11 +96,12 @@ pub unsafe fn open(
     let methods = io::methods_for(&below);
     let file = File::new(role, owner, calls, below);
     file.note_use();
-    if let Err(error) = file.opened() {
+    let undone = OrElse(|| {
         file.closing();
         file.below().close();
-        return Err(error);
-    }
+    });
+    file.opened()?;
+    mem::forget(undone);
     let in_wal_mode = file.main_of().and_then(|connection| connection.strategy().in_wal_mode());
     let barrier = in_wal_mode.filter(|_| shim.is_over_unix).map(InWalMode::barrier);
     let chosen = file.connection().map(Arc::clone);
@@ -273,8 +275,9 @@ impl Request<'_> {
         }
         let other_name = owner.wal_path()?.map(|path| c_name(&path)).transpose()?;
         owner.opening_wal()?;
-        let opened = owner.open_virtual().inspect_err(|_| owner.closing_wal())?;
-        if let Some(wal) = opened {
+        let undone = OrElse(|| owner.closing_wal());
+        if let Some(wal) = owner.open_virtual()? {
+            mem::forget(undone);
             let flags = match &owner {
                 Owner::Connection(connection)
                     if matches!(connection.strategy(), Chosen::Onlooker(_)) =>
@@ -299,8 +302,8 @@ impl Request<'_> {
             open_known_wal(open, self.flags, |wal| owner.knows_wal(wal))
         } else {
             open(self.flags)
-        };
-        let below = below.inspect_err(|_| owner.closing_wal())?;
+        }?;
+        mem::forget(undone);
         Ok(Opened { below, owner, other_name })
     }
 
@@ -369,6 +372,16 @@ impl Request<'_> {
                 .then(|| descriptor::of_unix_file(below_vfs, below));
             Ok(opened.with_descriptor(descriptor.flatten(), is_database))
         }
+    }
+}
+
+/// What is to be done if an open fails or panics.
+struct OrElse<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OrElse<F> {
+    fn drop(&mut self) {
+        // A panic in a panic would end the program.
+        let _ = catch_unwind(AssertUnwindSafe(&self.0));
     }
 }
 

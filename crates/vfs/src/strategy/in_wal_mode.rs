@@ -99,6 +99,19 @@ impl Site {
         Arc::new(Shared::new(&self.path, Arc::clone(&self.run_checkpoint), store))
     }
 
+    /// A panic was stopped at a callback of some connection.
+    pub fn panicked(&self) {
+        match self.shared() {
+            Some(SharedWal::Plain(shared)) => shared.panicked(),
+            Some(SharedWal::Eager(shared)) => shared.panicked(),
+            Some(SharedWal::Waldio(shared)) => shared.panicked(),
+            None => {}
+        }
+        if let Some(log) = self.maw_log() {
+            log.panicked();
+        }
+    }
+
     /// Runs a checkpoint now, by a connection of its own.
     pub fn checkpoint_now(&self, options: &Options) -> Result<Progress, String> {
         match self.shared() {
@@ -271,6 +284,10 @@ impl<S: Store> Strategy for WalConnection<S> {
 
     fn knows_wal(&self, wal: &dyn Below) -> bool {
         self.store().knows_wal(wal)
+    }
+
+    fn panicked(&self, released: Option<ShmLock>) {
+        self.panicked(released);
     }
 
     fn asked_whether_moved(&self, has_moved: bool) {

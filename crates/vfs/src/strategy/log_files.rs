@@ -206,7 +206,7 @@ pub fn fail(
     if board.failure().is_none() {
         say_failed(files, file, code, why);
     }
-    board.fail(code, unsure);
+    board.fail(code.told(), unsure);
 }
 
 /// That nothing more is acknowledged.

@@ -94,6 +94,9 @@ pub trait Strategy: Send + Sync {
     /// both calls are to be small.
     fn take_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code>;
     fn release_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code>;
+    /// A panic was stopped at a callback of this connection. `released`: what the callback was to
+    /// take or to release of the WAL index. Nobody has it now.
+    fn panicked(&self, released: Option<ShmLock>);
     /// Any other lock of the WAL index.
     fn shm_lock(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error>;
     /// The WAL index is about to be unmapped, and its locks with it.

@@ -130,6 +130,8 @@ impl Strategy for Stock {
         false
     }
 
+    fn panicked(&self, _: Option<ShmLock>) {}
+
     fn asked_whether_moved(&self, _: bool) {}
 
     fn asked_whether_wal_stays(&self, stays: bool) -> bool {

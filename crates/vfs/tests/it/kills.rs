@@ -35,6 +35,7 @@ thread_local! {
     /// The strategy of this test, or of this worker.
     static USED: Cell<&'static str> = Cell::new(match std::env::var(STRATEGY).as_deref() {
         Ok("waldio") => "waldio",
+        Ok("plain") => "plain",
         _ => "eager",
     });
 }

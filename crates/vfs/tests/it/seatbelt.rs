@@ -507,6 +507,40 @@ fn an_older_index_that_another_program_writes_over_the_one_in_use_is_made_anew()
     }
 }
 
+/// Another life of the WAL has other salts, and they need not be the next ones.
+#[test]
+fn an_older_index_of_a_wal_that_was_cut_since_loses_nothing() {
+    for commits_since in [0, 2] {
+        let (_dir, path) = scratch();
+        let db = create(&path, "strategy=plain");
+        db.busy_timeout(std::time::Duration::from_secs(2)).unwrap();
+        let index = format!("{}-shm", path.display());
+        let older = fs::read(&index).unwrap();
+        db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        commits::make(&db, commits_since);
+        fs::write(&index, &older).unwrap();
+        // By that index SQLite may read frames of the WAL that are not there, and fail.
+        let more = (0..2).filter(|_| commits::try_make(&db).is_ok()).count();
+        drop(db);
+        let all = 3 + commits_since + more;
+        assert_eq!(commits::check(&open_stock(&path)), Ok(all as i64), "{commits_since}");
+    }
+}
+
+/// Who has only read has acknowledged nothing. A restored backup is none of its business.
+#[test]
+fn a_reader_saves_nothing_where_the_database_file_was_replaced() {
+    for mode in ["truncate", "delete"] {
+        let (_dir, path) = scratch();
+        drop(create_in(&path, "strategy=plain", mode));
+        let db = open_with(&path, "strategy=plain").unwrap();
+        assert_eq!(commits::check(&db), Ok(3));
+        Harm::Replaced.to(path.to_str().unwrap());
+        drop(db);
+        assert!(!fs::exists(path.with_file_name("a.db-orphan-0")).unwrap(), "{mode}");
+    }
+}
+
 /// A close and a checkpoint go by the index alone.
 #[test]
 fn a_wal_is_neither_copied_nor_deleted_by_an_older_index() {

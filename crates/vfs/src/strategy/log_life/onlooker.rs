@@ -372,6 +372,8 @@ impl Strategy for Onlooker {
         false
     }
 
+    fn panicked(&self, _: Option<ShmLock>) {}
+
     fn asked_whether_moved(&self, _: bool) {}
 
     fn asked_whether_wal_stays(&self, stays: bool) -> bool {

@@ -194,18 +194,20 @@ impl Maw {
         lock(&self.state)
     }
 
-    fn save_orphan(&self, main: &dyn Below, harm: &Harm) {
+    fn save_orphan(&self, main: &dyn Below, level: LockLevel, harm: &Harm) {
         if self.options.has_seatbelt() {
-            self.log.save_orphan(main, harm);
+            self.log.save_orphan(main, level, harm);
         }
     }
 
     /// A log that was removed or replaced fails the commit, and all that was acknowledged is saved.
     fn noted(&self, main: &dyn Below, error: Error) -> Error {
-        if error.code() == Code::NAME_LOST.0 {
-            self.save_orphan(main, &Harm::LogLost);
+        if error.code() != Code::NAME_LOST.0 {
+            return error;
         }
-        error
+        // SQLite has the database locked.
+        self.save_orphan(main, LockLevel::Exclusive, &Harm::LogLost);
+        Error::Below(Code::IOERR_FSYNC)
     }
 
     /// The state, for a call on the database file. What a failed commit has left there is mended
@@ -383,9 +385,22 @@ impl Maw {
     }
 }
 
+/// A panic in a transaction of several databases is one for each of them. SQLite makes the call for
+/// none of them.
+struct Together<'a>(&'a [&'a Maw]);
+
+impl Drop for Together<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.iter().for_each(|connection| connection.log.panicked());
+        }
+    }
+}
+
 /// Commits the transactions of several connections together (rule 3). False: it cannot be done in
 /// one record, and nothing was written.
 pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
+    let _together = Together(connections);
     let mut states: Vec<_> = connections.iter().map(|one| one.state()).collect();
     let mut parts = Vec::new();
     for (connection, state) in connections.iter().zip(&mut states) {
@@ -427,6 +442,7 @@ pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
 /// Writes the transactions of several connections out as ordinary journaled ones, and their pages
 /// in place, durably.
 pub fn materialise_together(connections: &[&Maw]) -> Result<(), Error> {
+    let _together = Together(connections);
     for connection in connections {
         let mut state = connection.state();
         connection.materialise(&mut state)?;
@@ -542,6 +558,9 @@ impl Strategy for Maw {
     }
 
     fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
+        if level == LockLevel::Reserved {
+            self.log.writes()?;
+        }
         self.inner.call(|inner| inner.lock(below, level))?;
         let had = self.state().level;
         if level == LockLevel::Shared && had < level && self.may_have_log() {
@@ -683,11 +702,23 @@ impl Strategy for Maw {
         self.inner.call(|inner| inner.knows_wal(wal))
     }
 
+    fn panicked(&self, released: Option<ShmLock>) {
+        self.log.panicked();
+        self.inner.call(|inner| inner.panicked(released));
+    }
+
     fn asked_whether_moved(&self, has_moved: bool) {
         // With the guard in page 1, the others' copy could not be opened.
-        let is_guarded = has_moved && self.log.is_guarded();
-        if is_guarded && let Some(main) = self.state().main.clone() {
-            self.save_orphan(&*main, &Harm::NameLost(self.path.clone()));
+        let (main, level) = {
+            let state = self.state();
+            (state.main.clone().filter(|_| has_moved), state.level)
+        };
+        let is_guarded =
+            |main: &dyn Below| guard::header(main).is_ok_and(|header| guard::of(&header).is_some());
+        let main = main.filter(|main| is_guarded(&**main));
+        let is_guarded = main.is_some();
+        if let Some(main) = main.filter(|_| self.log.has_written()) {
+            self.save_orphan(&*main, level, &Harm::NameLost(self.path.clone()));
         }
         self.inner.call(|inner| inner.asked_whether_moved(has_moved && !is_guarded));
     }

@@ -18,6 +18,7 @@
 
 mod retiring;
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -83,6 +84,10 @@ pub struct MawLog {
     /// A database whose log was set aside with commits of this one, and that log.
     aside: Mutex<Option<(String, String)>>,
     orphan_is_said: AtomicBool,
+    /// A connection of this process has written, or was about to.
+    has_written: AtomicBool,
+    /// A panic was stopped in this process. It commits nothing more here.
+    has_panicked: AtomicBool,
 }
 
 pub struct State {
@@ -151,6 +156,8 @@ impl MawLog {
             left: Mutex::default(),
             aside: Mutex::default(),
             orphan_is_said: AtomicBool::new(false),
+            has_written: AtomicBool::new(false),
+            has_panicked: AtomicBool::new(false),
         }
     }
 
@@ -199,9 +206,31 @@ impl MawLog {
         Err(self.life.refuse(&AttachError::Inherited))
     }
 
-    /// The database file has the guard.
-    pub fn is_guarded(&self) -> bool {
-        self.state().open.is_some()
+    /// A connection of this process is about to write.
+    pub fn writes(&self) -> Result<(), Code> {
+        self.has_written.store(true, Relaxed);
+        self.has_not_panicked()
+    }
+
+    fn has_not_panicked(&self) -> Result<(), Code> {
+        if self.has_panicked.load(Relaxed) { Err(Code::PANICKED) } else { Ok(()) }
+    }
+
+    /// A panic was stopped at a callback. Nobody knows what it has left half done.
+    #[cold]
+    pub fn panicked(&self) {
+        if !self.has_panicked.swap(true, Relaxed) {
+            self.life.files.warn(&engine::told_panic(&self.life.path));
+        }
+        let mut state = self.state();
+        if state.open.is_some() && !state.board.is_open() {
+            // It was alone, and made board and file ready.
+            state.detach();
+        }
+    }
+
+    pub fn has_written(&self) -> bool {
+        self.has_written.load(Relaxed)
     }
 
     /// True if the last commits are in the log of another database.
@@ -331,14 +360,14 @@ impl MawLog {
         main: &dyn Below,
         locked: Result<(), Code>,
     ) -> Result<(), AttachError> {
+        let board = state.board.clone();
+        let _held = HeldLock(&board);
         let replayed =
             locked.map_err(AttachError::from).and_then(|()| self.replay_alone(state, main));
-        let board = state.board.clone();
         if replayed.is_err() {
             state.detach();
             self.life.tidy(&board);
         }
-        board.common().unlock(0..0);
         replayed
     }
 
@@ -496,15 +525,21 @@ impl MawLog {
     }
 
     /// Says what became of a file in use, and saves what was acknowledged, once: the database file
-    /// has all of it. The caller has a shared lock on it at least.
+    /// has all of it. `level` is the caller's lock.
     #[cold]
-    pub(crate) fn save_orphan(&self, main: &dyn Below, harm: &Harm) {
+    pub(crate) fn save_orphan(&self, main: &dyn Below, level: LockLevel, harm: &Harm) {
         let Some(is_first) = main.is_first_to_save() else { return };
         if self.orphan_is_said.swap(true, Relaxed) {
             return;
         }
         let read = |buffer: &mut [u8], offset| guard::read(main, buffer, offset);
-        let saved = is_first.then(|| engine::save(&self.life.path, main, &read, None));
+        let path = &self.life.path;
+        let is_busy = || self.state().board.is_busy();
+        let save = || match is_busy() {
+            true => Err(io::Error::other("a commit is not finished")),
+            false => engine::save(path, main, &read, None),
+        };
+        let saved = is_first.then(|| engine::while_whole(path, main, level, save));
         self.life.files.warn(&harm.told(&self.life.path, saved));
     }
 
@@ -521,6 +556,7 @@ impl MawLog {
         main: &dyn Below,
         options: &Options,
     ) -> Result<bool, Error> {
+        self.has_not_panicked()?;
         if state.open.is_some() {
             return Ok(true);
         }
@@ -683,9 +719,21 @@ pub fn under_lock<T, E: From<Code>>(
     if !board.common().lock_unless(0, PATIENCE, &|| false)? {
         return Err(Code::BUSY.into());
     }
-    let done = act();
-    board.common().unlock(0..0);
-    done
+    let _held = HeldLock(board);
+    act()
+}
+
+/// The board's lock, held. A panic under it is a failed write (invariant 13 of the board). What of
+/// a commit is in the file is known by `Busy`, which stays.
+struct HeldLock<'a>(&'a Board);
+
+impl Drop for HeldLock<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(Code::IOERR_FSYNC, Some(self.0.next_lsn()));
+        }
+        self.0.common().unlock(0..0);
+    }
 }
 
 /// An error if the log has failed, or if the file may have half a commit of the log.

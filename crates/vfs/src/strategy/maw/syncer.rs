@@ -8,7 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::shared::{PATIENCE, epoch_bytes_max};
+use super::shared::{epoch_bytes_max, under_lock};
 use crate::config::Options;
 use crate::error::Code;
 use crate::strategy::board::Board;
@@ -32,6 +32,8 @@ pub struct Syncer {
 #[derive(Default)]
 struct State {
     runs: bool,
+    /// The thread has ended by a panic, and none is started any more.
+    is_refused: bool,
     stops: bool,
     /// The board of the log, and when the first commit came that is not synced.
     unsynced: Option<(Board, Instant)>,
@@ -71,9 +73,16 @@ impl Syncer {
         }
         state.used_bytes = used_bytes;
         state.stops = false;
-        if !state.runs {
-            let me = Arc::downgrade(self);
-            state.runs = threads::spawn("oneflush-maw", move || work(&me)).is_ok();
+        if !state.runs && !state.is_refused {
+            let (me, ended) = (Arc::downgrade(self), Arc::downgrade(self));
+            // The commits sync the file themselves then.
+            let panicked = move || {
+                if let Some(syncer) = ended.upgrade() {
+                    let mut state = lock(&syncer.state);
+                    (state.runs, state.is_refused) = (false, true);
+                }
+            };
+            state.runs = threads::spawn("oneflush-maw", panicked, move || work(&me)).is_ok();
         }
     }
 
@@ -142,12 +151,14 @@ impl Syncer {
         // What the kernel could not write may be gone from its memory, too.
         synced.inspect_err(|&code| fail(&*self.files, &self.path, board, code, None, None))?;
         // A replay has the board's lock. It writes the pages again, and this sync does not count.
-        if board.common().lock_unless(0, PATIENCE, &|| false)? {
+        match under_lock(board, || {
             if board.generation() == generation {
                 board.note_synced(lsn);
             }
-            board.common().unlock(0..0);
+            Ok::<(), Code>(())
+        }) {
+            Err(Code::BUSY) => Ok(()),
+            noted => noted,
         }
-        Ok(())
     }
 }

@@ -120,6 +120,14 @@ impl Door {
         }
     }
 
+    /// The thread has ended by a panic. The door stands open.
+    fn has_panicked(&self) {
+        let mut state = self.state();
+        (state.thread_lives, state.waiting, state.wanted) = (false, false, false);
+        Door::close_if_unwanted(&mut state);
+        self.changed.notify_all();
+    }
+
     fn opened(&self, state: &mut State) {
         debug_assert!(!state.held && !state.waiting, "invariant 2: the door is opened once");
         state.held = true;
@@ -129,8 +137,9 @@ impl Door {
 
     fn has_thread(self: &Arc<Self>, state: &mut State) -> bool {
         if !state.thread_lives {
-            let me = Arc::clone(self);
-            let spawned = threads::spawn("oneflush-door", move || me.wait_in_kernel());
+            let (me, ended) = (Arc::clone(self), Arc::clone(self));
+            let panicked = move || ended.has_panicked();
+            let spawned = threads::spawn("oneflush-door", panicked, move || me.wait_in_kernel());
             state.thread_lives = spawned.is_ok();
         }
         state.thread_lives

@@ -17,7 +17,7 @@ use crate::engine::{For, Header, Store};
 use crate::error::{Code, Error};
 use crate::names::wal_path;
 use crate::port::{
-    Below, Deletion, DeviceCharacteristics, MainFile, ShmLock, SideFiles, SyncRequest,
+    Below, Deletion, DeviceCharacteristics, MainFile, SideFiles, SyncRequest, with_write_lock,
 };
 use crate::role::Role;
 use crate::sync::{Mutex, lock};
@@ -111,15 +111,12 @@ impl PlainStore {
     fn mend_for_checkpoint(&self, connection: &Plain, wal: &dyn Below) -> Result<(), Error> {
         let main = lock(&connection.main);
         let takes_lock = connection.shares_index.load(Relaxed) && !connection.writing.load(Relaxed);
-        let index = main.as_deref().filter(|_| takes_lock);
-        if let Some(index) = index {
-            index.shm_lock(ShmLock::of_writer(true))?;
-        }
-        let result = wal.size_bytes().and_then(|end_bytes| self.mend(wal, end_bytes));
-        if let Some(index) = index {
-            index.shm_lock(ShmLock::of_writer(false))?;
-        }
-        Ok(result?)
+        let mend = || wal.size_bytes().and_then(|end_bytes| self.mend(wal, end_bytes));
+        let mended = match main.as_deref().filter(|_| takes_lock) {
+            Some(index) => with_write_lock(index, mend),
+            None => mend(),
+        };
+        mended.map_err(Error::from)
     }
 }
 

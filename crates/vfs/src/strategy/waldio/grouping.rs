@@ -252,7 +252,13 @@ impl Grouping {
     fn has_thread(self: &Arc<Self>, state: &mut State) -> bool {
         if !state.has_thread {
             let me = Arc::downgrade(self);
-            let spawned = threads::spawn("oneflush-group", move || {
+            let ended = Arc::downgrade(self);
+            let panicked = move || {
+                if let Some(grouping) = ended.upgrade() {
+                    grouping.has_panicked();
+                }
+            };
+            let spawned = threads::spawn("oneflush-group", panicked, move || {
                 while let Some(grouping) = me.upgrade() {
                     if !grouping.wait_and_write() {
                         return;
@@ -262,6 +268,16 @@ impl Grouping {
             state.has_thread = spawned.is_ok();
         }
         state.has_thread
+    }
+
+    /// The thread has ended by a panic. What is buffered may be written or not (invariant 3).
+    fn has_panicked(&self) {
+        let mut state = lock(&self.state);
+        state.has_thread = false;
+        if let Some(log) = &state.log {
+            let board = &log.in_use.board;
+            board.fail_behind(Code::IOERR_FSYNC, board.logged());
+        }
     }
 
     /// Waits until a buffer is due, and writes it. False: the thread is not needed any more.

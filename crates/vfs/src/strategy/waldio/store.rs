@@ -138,7 +138,7 @@ impl WaldioStore {
         if board.failure().is_none() {
             say_failed(&*self.life.files, &self.life.log_path(), code, None);
         }
-        board.fail_behind(code, board.logged());
+        board.fail_behind(code.told(), board.logged());
     }
 
     #[cold]

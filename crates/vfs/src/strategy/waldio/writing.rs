@@ -186,7 +186,7 @@ impl Waldio {
     /// sync would not say so.
     fn fail_if_unsynced(&self, code: Code) {
         if code.is_of_sync() {
-            self.shared.flush.poison(code);
+            self.shared.flush.poison(code.told());
             self.store().fail(code);
         }
     }

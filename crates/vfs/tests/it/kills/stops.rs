@@ -12,8 +12,8 @@ use rusqlite::Connection;
 use super::deaths::{Scenario, scenarios};
 use super::worker::{Said, Worker, crash, go_on, start_to_stop};
 use super::{
-    TRIES, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for, open_with,
-    patience,
+    TRIES, USED, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for,
+    open_with, patience,
 };
 
 const VISITOR: &str = "ONEFLUSH_TEST_VISITOR";
@@ -27,7 +27,8 @@ fn visitor() {
     let (path, writer) = told.rsplit_once('#').unwrap();
     let writer: i64 = writer.parse().unwrap();
     let db =
-        match open_for(Duration::from_millis(300), "eager", Path::new(path), "log_size=1048576") {
+        match open_for(Duration::from_millis(300), USED.get(), Path::new(path), "log_size=1048576")
+        {
             Ok(db) => db,
             Err(error) => {
                 assert!(is_busy(&error), "{error}");
@@ -128,6 +129,7 @@ fn stopped_at_its_place(scenario: &Scenario, then: Then) -> bool {
             | Opened
             | GuardHidden
             | BoardDeleted
+            | ExclusivelyLocked
     );
     let reader = (!opens_or_closes).then(|| open(&path).unwrap());
     if let Some(reader) = &reader {

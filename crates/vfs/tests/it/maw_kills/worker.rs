@@ -194,6 +194,39 @@ impl Worker {
         }
     }
 
+    pub fn heard(&self) -> &str {
+        &self.heard
+    }
+
+    /// Waits until it has said a line that begins so.
+    pub fn hear_until(&mut self, begin: &str, patience: Duration, about: &str) {
+        let deadline = Instant::now() + patience;
+        let mut stdout = self.child.stdout.take().unwrap();
+        let (sender, told) = std::sync::mpsc::channel();
+        let wanted = begin.to_owned();
+        std::thread::spawn(move || {
+            let (mut heard, mut byte) = (String::new(), [0]);
+            while stdout.read_exact(&mut byte).is_ok() {
+                heard.push(char::from(byte[0]));
+                if byte == *b"\n" && heard.lines().any(|line| line.starts_with(&wanted)) {
+                    break;
+                }
+            }
+            let _ = sender.send((heard, stdout));
+        });
+        match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok((heard, stdout)) => {
+                assert!(heard.contains(begin), "{about}: {heard}");
+                self.heard += &heard;
+                self.child.stdout = Some(stdout);
+            }
+            Err(_) => {
+                let _ = self.child.kill();
+                panic!("{about}: it hangs")
+            }
+        }
+    }
+
     pub fn kill(mut self, said: &mut Said) {
         self.child.kill().unwrap();
         said.add(self);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{MawLog, PATIENCE, State, must_be_whole, under_lock};
+use super::{MawLog, State, must_be_whole, under_lock};
 use crate::error::{Code, Error};
 use crate::names::maw_path;
 use crate::port::{Below, LockLevel, SyncRequest};
@@ -27,6 +27,7 @@ impl MawLog {
         if state.open.is_none() {
             return Ok(());
         }
+        self.has_not_panicked()?;
         self.retire(&mut state, main, LEAVE_PATIENCE)
     }
 
@@ -142,16 +143,14 @@ impl MawLog {
         main.lock(LockLevel::Exclusive)?;
         let common = state.board.clone();
         let is_alone = || -> Result<bool, Code> {
-            if !common.common().lock_unless(0, PATIENCE, &|| false)? {
-                return Ok(false);
-            }
-            common.common().leave();
-            let alone = common.common().be_alone();
-            let used = common.common().begin_use();
-            common.common().show_use();
-            common.common().unlock(0..0);
-            used?;
-            alone
+            under_lock(&common, || {
+                common.common().leave();
+                let alone = common.common().be_alone();
+                let used = common.common().begin_use();
+                common.common().show_use();
+                used?;
+                alone
+            })
         };
         if !is_alone()? {
             return Ok(false);
