@@ -24,7 +24,8 @@ struct Open {
 }
 
 impl Prepared {
-    pub(crate) fn new(writer: WriterGuard, written: Written, backup: Pool) -> Prepared {
+    pub(crate) fn new(mut writer: WriterGuard, written: Written, backup: Pool) -> Prepared {
+        writer.is_with_user = true;
         Prepared { open: Some(Open { writer, written, backup }) }
     }
 
@@ -44,6 +45,7 @@ impl Prepared {
 
     fn publish(mut self) -> (WriterGuard, Version) {
         let Open { mut writer, mut written, .. } = self.open.take().expect("it has not ended");
+        writer.is_with_user = false;
         let shared = Arc::clone(writer.shared());
         let (version, used_ring) = (written.version, written.used_ring());
         let (is_nothing, freed) = (written.is_nothing(), written.freed());
@@ -70,15 +72,18 @@ impl Prepared {
 
     fn undo(&mut self) -> Result<()> {
         let Some(Open { mut writer, written, backup }) = self.open.take() else { return Ok(()) };
+        writer.is_with_user = false;
         writer.pool = backup;
         let shared = Arc::clone(writer.shared());
         if written.is_nothing() {
             shared.board.end_writing();
-            return Ok(());
+        } else {
+            let voidable = written.make_voidable(&shared.store);
+            voidable.inspect_err(|_| shared.store.poison_all())?;
+            writer.make_void_or_poison(written.version)?;
         }
-        let voidable = written.make_voidable(&shared.store);
-        voidable.inspect_err(|_| shared.store.poison_all())?;
-        writer.make_void_or_poison(written.version)
+        writer.is_with_user = true;
+        Ok(())
     }
 }
 

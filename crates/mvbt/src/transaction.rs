@@ -48,6 +48,7 @@ impl WriteTransaction {
         let backup = pool.clone();
         let (store, options) = (Arc::clone(&shared.store), Arc::clone(&shared.options));
         let work = Work::new(store, options, version, horizon, pool);
+        writer.is_with_user = true;
         Ok(WriteTransaction { open: Some(Open { writer, work, backup }), half_done: None })
     }
 
@@ -104,6 +105,7 @@ impl WriteTransaction {
         }
         let Some(open) = self.open.take() else { return Err(Error::Poisoned) };
         let Open { mut writer, work, backup } = open;
+        writer.is_with_user = false;
         let shared = Arc::clone(writer.shared());
         let written = work.write(shared.board.ring()).and_then(|written| {
             if !written.is_nothing() && !shared.options.metadata_embedding {
@@ -131,15 +133,18 @@ impl WriteTransaction {
 
     fn undo(&mut self) -> Result<()> {
         let Some(Open { mut writer, work, backup }) = self.open.take() else { return Ok(()) };
+        writer.is_with_user = false;
         writer.pool = backup;
         if work.has_spilled() {
-            return writer.make_void_or_poison(work.version);
+            writer.make_void_or_poison(work.version)?;
+        } else {
+            let Shared { store, board, .. } = &**writer.shared();
+            // After a failed write some pages of it may be in the file.
+            if store.check_usable().is_ok() {
+                board.end_writing();
+            }
         }
-        let Shared { store, board, .. } = &**writer.shared();
-        // After a failed write some pages of it may be in the file.
-        if store.check_usable().is_ok() {
-            board.end_writing();
-        }
+        writer.is_with_user = true;
         Ok(())
     }
 
@@ -276,9 +281,9 @@ impl WriteTransaction {
 impl Drop for WriteTransaction {
     fn drop(&mut self) {
         if std::thread::panicking()
+            && self.half_done.is_some()
             && let Some(open) = &self.open
         {
-            // Nobody knows what is half done.
             open.writer.shared().store.poison_all();
         }
         // A failure has poisoned the store, and the next call says so.

@@ -124,12 +124,15 @@ pub struct WriterGuard {
     writer: Option<Box<Writer>>,
     /// The lock among all users is taken.
     has_turn: bool,
+    /// A transaction is in its user's hands. A panic of the user's own leaves nothing half done.
+    pub is_with_user: bool,
 }
 
 impl WriterGuard {
     fn beside_others(shared: &Arc<Shared>, writer: Box<Writer>, wait: Wait) -> Result<WriterGuard> {
         let shared = Arc::clone(shared);
-        let mut guard = WriterGuard { shared, writer: Some(writer), has_turn: false };
+        let writer = Some(writer);
+        let mut guard = WriterGuard { shared, writer, has_turn: false, is_with_user: false };
         let until = match wait {
             Wait::ForEver => None,
             Wait::Until(end) => Some(end),
@@ -184,12 +187,27 @@ impl Drop for WriterGuard {
         if self.shared.board.check_user().is_err() {
             return;
         }
-        if std::thread::panicking() {
-            // I17: nobody knows what is half done.
-            self.shared.store.poison_all();
-        }
+        let (writer, is_with_user) = (self.writer.take(), self.is_with_user);
+        let back = GivenBack { shared: &self.shared, writer, is_with_user };
         if self.has_turn {
             self.shared.board.unlock_writer();
+        }
+        drop(back);
+    }
+}
+
+/// The writer of the next one, whatever happens before.
+struct GivenBack<'a> {
+    shared: &'a Shared,
+    writer: Option<Box<Writer>>,
+    is_with_user: bool,
+}
+
+impl Drop for GivenBack<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.is_with_user {
+            // I17: nobody knows what is half done.
+            self.shared.store.poison_all();
         }
         let lock = &self.shared.writer;
         let mut queue = lock.queue.lock();

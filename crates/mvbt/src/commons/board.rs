@@ -211,8 +211,14 @@ impl Board {
     }
 
     pub fn unlock_writer(&self) {
+        struct Unlocks<'a>(&'a Board);
+        impl Drop for Unlocks<'_> {
+            fn drop(&mut self) {
+                self.0.0.unlock_writer();
+            }
+        }
+        let _unlocks = Unlocks(self);
         KillPoint::Unlocking.reached();
-        self.0.unlock_writer();
     }
 
     /// A transaction is open, and a page may be half written. Where whoever has the writer's lock

@@ -438,6 +438,7 @@ impl<S: Store> WalConnection<S> {
         data: &[u8],
         offset: u64,
     ) -> Result<(), Error> {
+        self.shared.has_written.store(true, Relaxed);
         match role {
             Role::Wal => {
                 self.unchained.note(data, offset);
@@ -512,7 +513,6 @@ impl<S: Store> WalConnection<S> {
             if level == LockLevel::Reserved {
                 // A rollback mode. In WAL mode a failure is met at the WAL.
                 self.refuse_if_failed()?;
-                self.shared.has_written.store(true, Relaxed);
             }
             below.lock(level)?;
             *lock(&self.level) = level;

@@ -113,7 +113,6 @@ impl<S: Store> WalConnection<S> {
         self.unchained.forget();
         self.store().releasing_write_lock(self);
         self.note_index(index);
-        self.shared.has_written.store(true, Relaxed);
         let result = index.shm_lock(write);
         self.writing.store(false, Relaxed);
         if self.is_checkpointer() {
@@ -157,8 +156,8 @@ impl<S: Store> WalConnection<S> {
             index.shm_lock(ShmLock { acquire: false, ..lock })?;
             return Err(Error::Below(code));
         }
-        held_off.into_iter().for_each(HeldOff::keep);
         KillPoint::CheckpointLocked.reached();
+        held_off.into_iter().for_each(HeldOff::keep);
         self.checkpoint.running.store(true, Relaxed);
         self.checkpoint.wal_unsynced.store(true, Relaxed);
         self.checkpoint.automatic.store(just_committed, Relaxed);

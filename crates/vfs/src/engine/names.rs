@@ -143,7 +143,7 @@ impl<S: Store> WalConnection<S> {
     fn lost(&self, harm: &Harm, main: &dyn MainFile, wal: Option<&dyn Below>) -> Code {
         // Nothing may be lost by a process that has acknowledged nothing, beside an empty WAL.
         let is_concerned = self.shared.has_written.load(Relaxed)
-            || self.published_frames().is_some_and(|frames| frames > 0);
+            || (wal.is_some() && self.published_frames().is_none_or(|frames| frames > 0));
         if !is_concerned {
             return Code::IOERR_FSYNC;
         }

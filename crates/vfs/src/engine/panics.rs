@@ -43,6 +43,7 @@ impl<S: Store> Shared<S> {
     pub fn panicked(&self) {
         let is_first = self.flush.failure().is_none();
         self.flush.poison(Code::PANICKED);
+        self.store.panicked();
         if is_first {
             self.checkpointer.warn(&told(&self.path));
         }

@@ -97,7 +97,8 @@ impl<S: Store> WalConnection<S> {
 
     /// The same with the checkpoint lock.
     pub(super) fn check_index_before_checkpoint(&self, index: &dyn WalIndex) -> Result<(), Code> {
-        if !self.is_rewound(index) {
+        // Twice: without the write lock the index may change between two of its words.
+        if !self.is_rewound(index) || !self.is_rewound(index) {
             return Ok(());
         }
         with_write_lock(index, || self.check_index(index))

@@ -176,4 +176,6 @@ pub trait Store: Sized + Send + Sync + 'static {
     ) -> Result<(), Error>;
     /// The database file was synced.
     fn database_synced(&self);
+    /// A panic has ended the commits of this process.
+    fn panicked(&self) {}
 }

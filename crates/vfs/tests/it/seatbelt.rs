@@ -458,6 +458,30 @@ fn what_was_acknowledged_in_files_that_were_removed_or_replaced_is_saved_and_not
     }
 }
 
+/// No call of the WAL index tells of commits there.
+#[test]
+fn what_was_acknowledged_in_exclusive_mode_is_saved_as_well() {
+    for by_close in [false, true] {
+        let (_dir, path) = scratch();
+        drop(create(&path, "strategy=plain"));
+        let db = open_with(&path, "strategy=plain").unwrap();
+        db.execute_batch("PRAGMA locking_mode=exclusive; PRAGMA synchronous=full").unwrap();
+        commits::make(&db, 2);
+        take_said(&path);
+        Harm::Replaced.to(path.to_str().unwrap());
+        if !by_close {
+            assert!(commits::try_make(&db).is_err());
+        }
+        drop(db);
+        let said = take_said(&path);
+        assert!(said.contains("removed or replaced"), "by a close: {by_close}: {said}");
+        // Without the index the commit that was refused counts as well.
+        let found = commits::check(&open_stock(&path.with_file_name("a.db-orphan-0")));
+        let more = i64::from(!by_close);
+        assert!((5..=5 + more).contains(&found.clone().unwrap()), "{by_close}: {found:?}");
+    }
+}
+
 /// SQLite copies nothing when it closes such a database.
 #[test]
 fn what_was_acknowledged_beside_a_database_file_that_was_replaced_is_saved_by_a_close() {
@@ -468,7 +492,7 @@ fn what_was_acknowledged_beside_a_database_file_that_was_replaced_is_saved_by_a_
         Harm::Replaced.to(path.to_str().unwrap());
         drop(db);
         let said = take_said(&path);
-        assert!(said.contains("What was acknowledged is in"), "{strategy}: {said}");
+        assert!(said.contains("removed or replaced"), "{strategy}: {said}");
         let orphan = path.with_file_name("a.db-orphan-0");
         assert_eq!(commits::check(&open_stock(&orphan)), Ok(3), "{strategy}");
     }

@@ -152,6 +152,7 @@ impl Providers {
             // file system makes its first size part of the commit.
             Providers::File(_) if batch.size_bytes_before == 0 => Ok(Outcome::Declined),
             Providers::File(provider) => {
+                log.writes()?;
                 // Another connection may use the log. A replay would undo this commit.
                 log.before_in_place(main)?;
                 // A journal that a crash brings back would undo it, too.

@@ -272,11 +272,18 @@ impl Grouping {
 
     /// The thread has ended by a panic. What is buffered may be written or not (invariant 3).
     fn has_panicked(&self) {
+        lock(&self.state).has_thread = false;
+        self.give_up();
+    }
+
+    /// What is buffered is lost, as by a crash, and nobody has to wait for it any more.
+    pub fn give_up(&self) {
         let mut state = lock(&self.state);
-        state.has_thread = false;
-        if let Some(log) = &state.log {
+        let holds = std::mem::take(&mut state.holds);
+        if let Some(log) = state.log.as_ref().filter(|log| holds && log.pid == std::process::id()) {
             let board = &log.in_use.board;
             board.fail_behind(Code::IOERR_FSYNC, board.logged());
+            board.common().show_frames();
         }
     }
 

@@ -596,4 +596,9 @@ impl Store for WaldioStore {
     fn database_synced(&self) {
         self.board().set_database_unsynced(false);
     }
+
+    /// Nobody writes out what is buffered any more.
+    fn panicked(&self) {
+        self.grouping.give_up();
+    }
 }
