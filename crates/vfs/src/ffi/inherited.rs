@@ -37,20 +37,16 @@ unsafe fn attach(file: SqliteFile) -> c_int {
     // SAFETY: as the caller promises; the API outlives the state.
     let api = unsafe { state(file) }.api;
     // The connection may still be the parent's, whose locks a thread that is not here may hold.
-    callback(
-        api,
-        "a call after a fork",
-        || {},
-        || {
-            // SAFETY: SQLite lets one thread at a time use a connection.
-            unsafe { forked::attach(file.cast()) }.map_err(|Refused { code, why }| {
-                if let Some(why) = why {
-                    api.log(code.0, &why);
-                }
-                Error::Below(code)
-            })
-        },
-    )
+    let after = || {};
+    callback(api, "a call after a fork", after, || {
+        // SAFETY: SQLite lets one thread at a time use a connection.
+        unsafe { forked::attach(file.cast()) }.map_err(|Refused { code, why }| {
+            if let Some(why) = why {
+                api.log(code.0, &why);
+            }
+            Error::Below(code)
+        })
+    })
 }
 
 /// A use: makes the connection anew, then calls the ordinary method of that name.

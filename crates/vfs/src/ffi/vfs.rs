@@ -242,60 +242,52 @@ unsafe extern "C" fn x_delete(
 ) -> c_int {
     // SAFETY: `vfs` is ours.
     let shim = unsafe { shim_of(vfs) };
-    callback(
-        &shim.api,
-        "xDelete",
-        || panicked_at(name),
-        || {
-            let below = shim.below;
-            // SAFETY: SQLite's arguments go on unchanged.
-            unsafe {
-                let owner = owner_of_wal(name);
-                let other_name = name_below(owner.as_deref())?;
-                let began = calls::begins();
-                if let Some(name) = super_journal_name(name)
-                    && absorbed_super::deleting(&name, sync_dir != 0)?.is_some()
-                {
-                    return Ok(());
-                }
-                let holder = holder_of_journal(name);
-                let journal = holder.as_deref().map_or(Ok(Deletion::Delete), delete_journal)?;
-                if journal == Deletion::Done {
-                    let bytes = CStr::from_ptr(name).to_bytes();
-                    calls::deleted(bytes, began);
-                    file::deleted(&path::of_bytes(bytes));
-                    return Ok(());
-                }
-                // A strategy may have another use for a WAL that SQLite is about to delete.
-                let deletion = owner.map_or(Ok(Deletion::Delete), |owner| {
-                    owner.strategy().call(|strategy| strategy.deleting_wal())
-                })?;
-                let code = match deletion {
-                    Deletion::Renamed | Deletion::Done => sqlite::SQLITE_OK,
-                    Deletion::Delete | Deletion::Durably => {
-                        let sync_dir = sync_dir | c_int::from(journal == Deletion::Durably);
-                        let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
-                        method(
-                            below,
-                            other_name.as_ref().map_or(name, |name| name.as_ptr()),
-                            sync_dir,
-                        )
-                    }
-                };
-                // The image may be gone already, with its log.
-                let is_gone = other_name.is_some() && code == sqlite::SQLITE_IOERR_DELETE_NOENT;
-                if code != sqlite::SQLITE_OK && !is_gone {
-                    return Err(Error::Below(Code(code)));
-                }
-                if !name.is_null() {
-                    let bytes = CStr::from_ptr(name).to_bytes();
-                    calls::deleted(bytes, began);
-                    file::deleted(&path::of_bytes(bytes));
-                }
+    let after = || panicked_at(name);
+    callback(&shim.api, "xDelete", after, || {
+        let below = shim.below;
+        // SAFETY: SQLite's arguments go on unchanged.
+        unsafe {
+            let owner = owner_of_wal(name);
+            let other_name = name_below(owner.as_deref())?;
+            let began = calls::begins();
+            if let Some(name) = super_journal_name(name)
+                && absorbed_super::deleting(&name, sync_dir != 0)?.is_some()
+            {
+                return Ok(());
             }
-            Ok(())
-        },
-    )
+            let holder = holder_of_journal(name);
+            let journal = holder.as_deref().map_or(Ok(Deletion::Delete), delete_journal)?;
+            if journal == Deletion::Done {
+                let bytes = CStr::from_ptr(name).to_bytes();
+                calls::deleted(bytes, began);
+                file::deleted(&path::of_bytes(bytes));
+                return Ok(());
+            }
+            // A strategy may have another use for a WAL that SQLite is about to delete.
+            let deletion = owner.map_or(Ok(Deletion::Delete), |owner| {
+                owner.strategy().call(|strategy| strategy.deleting_wal())
+            })?;
+            let code = match deletion {
+                Deletion::Renamed | Deletion::Done => sqlite::SQLITE_OK,
+                Deletion::Delete | Deletion::Durably => {
+                    let sync_dir = sync_dir | c_int::from(journal == Deletion::Durably);
+                    let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
+                    method(below, other_name.as_ref().map_or(name, |name| name.as_ptr()), sync_dir)
+                }
+            };
+            // The image may be gone already, with its log.
+            let is_gone = other_name.is_some() && code == sqlite::SQLITE_IOERR_DELETE_NOENT;
+            if code != sqlite::SQLITE_OK && !is_gone {
+                return Err(Error::Below(Code(code)));
+            }
+            if !name.is_null() {
+                let bytes = CStr::from_ptr(name).to_bytes();
+                calls::deleted(bytes, began);
+                file::deleted(&path::of_bytes(bytes));
+            }
+        }
+        Ok(())
+    })
 }
 
 /// A method that passes SQLite's arguments to the VFS below. No code of ours runs in it, so it
@@ -338,36 +330,32 @@ unsafe extern "C" fn x_access(
 ) -> c_int {
     // SAFETY: `vfs` is ours.
     let shim = unsafe { shim_of(vfs) };
-    callback(
-        &shim.api,
-        "xAccess",
-        || panicked_at(name),
-        || {
-            // SAFETY: SQLite's arguments go on; only the name of a WAL with a stand-in is replaced.
-            let code = unsafe {
-                if super_journal_name(name).is_some_and(|name| absorbed_super::exists(&name)) {
-                    *result = 1;
-                    return Ok(());
-                }
-                let owner = owner_of_wal(name);
-                let other_name = name_below(owner.as_deref())?;
-                if let Some(owner) = owner.filter(|_| other_name.is_some())
-                    && owner.strategy().call(|strategy| strategy.hides_wal())?
-                {
-                    *result = 0;
-                    return Ok(());
-                }
-                let method = (*shim.below).xAccess.ok_or_else(|| Error::missing("xAccess"))?;
-                method(
-                    shim.below,
-                    other_name.as_ref().map_or(name, |name| name.as_ptr()),
-                    flags,
-                    result,
-                )
-            };
-            if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Error::Below(Code(code))) }
-        },
-    )
+    let after = || panicked_at(name);
+    callback(&shim.api, "xAccess", after, || {
+        // SAFETY: SQLite's arguments go on; only the name of a WAL with a stand-in is replaced.
+        let code = unsafe {
+            if super_journal_name(name).is_some_and(|name| absorbed_super::exists(&name)) {
+                *result = 1;
+                return Ok(());
+            }
+            let owner = owner_of_wal(name);
+            let other_name = name_below(owner.as_deref())?;
+            if let Some(owner) = owner.filter(|_| other_name.is_some())
+                && owner.strategy().call(|strategy| strategy.hides_wal())?
+            {
+                *result = 0;
+                return Ok(());
+            }
+            let method = (*shim.below).xAccess.ok_or_else(|| Error::missing("xAccess"))?;
+            method(
+                shim.below,
+                other_name.as_ref().map_or(name, |name| name.as_ptr()),
+                flags,
+                result,
+            )
+        };
+        if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Error::Below(Code(code))) }
+    })
 }
 
 type Symbol = unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, *mut c_void, *const c_char);
