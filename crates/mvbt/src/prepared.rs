@@ -24,8 +24,7 @@ struct Open {
 }
 
 impl Prepared {
-    pub(crate) fn new(mut writer: WriterGuard, written: Written, backup: Pool) -> Prepared {
-        writer.is_with_user = true;
+    pub(crate) fn new(writer: WriterGuard, written: Written, backup: Pool) -> Prepared {
         Prepared { open: Some(Open { writer, written, backup }) }
     }
 
@@ -45,7 +44,6 @@ impl Prepared {
 
     fn publish(mut self) -> (WriterGuard, Version) {
         let Open { mut writer, mut written, .. } = self.open.take().expect("it has not ended");
-        writer.is_with_user = false;
         let shared = Arc::clone(writer.shared());
         let (version, used_ring) = (written.version, written.used_ring());
         let (is_nothing, freed) = (written.is_nothing(), written.freed());
@@ -72,7 +70,6 @@ impl Prepared {
 
     fn undo(&mut self) -> Result<()> {
         let Some(Open { mut writer, written, backup }) = self.open.take() else { return Ok(()) };
-        writer.is_with_user = false;
         writer.pool = backup;
         let shared = Arc::clone(writer.shared());
         if written.is_nothing() {
@@ -82,7 +79,7 @@ impl Prepared {
             voidable.inspect_err(|_| shared.store.poison_all())?;
             writer.make_void_or_poison(written.version)?;
         }
-        writer.is_with_user = true;
+        writer.is_rolled_back = true;
         Ok(())
     }
 }

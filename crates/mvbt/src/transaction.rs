@@ -48,7 +48,6 @@ impl WriteTransaction {
         let backup = pool.clone();
         let (store, options) = (Arc::clone(&shared.store), Arc::clone(&shared.options));
         let work = Work::new(store, options, version, horizon, pool);
-        writer.is_with_user = true;
         Ok(WriteTransaction { open: Some(Open { writer, work, backup }), half_done: None })
     }
 
@@ -105,7 +104,6 @@ impl WriteTransaction {
         }
         let Some(open) = self.open.take() else { return Err(Error::Poisoned) };
         let Open { mut writer, work, backup } = open;
-        writer.is_with_user = false;
         let shared = Arc::clone(writer.shared());
         let written = work.write(shared.board.ring()).and_then(|written| {
             if !written.is_nothing() && !shared.options.metadata_embedding {
@@ -133,7 +131,6 @@ impl WriteTransaction {
 
     fn undo(&mut self) -> Result<()> {
         let Some(Open { mut writer, work, backup }) = self.open.take() else { return Ok(()) };
-        writer.is_with_user = false;
         writer.pool = backup;
         if work.has_spilled() {
             writer.make_void_or_poison(work.version)?;
@@ -144,7 +141,7 @@ impl WriteTransaction {
                 board.end_writing();
             }
         }
-        writer.is_with_user = true;
+        writer.is_rolled_back = true;
         Ok(())
     }
 

@@ -124,15 +124,16 @@ pub struct WriterGuard {
     writer: Option<Box<Writer>>,
     /// The lock among all users is taken.
     has_turn: bool,
-    /// A transaction is in its user's hands. A panic of the user's own leaves nothing half done.
-    pub is_with_user: bool,
+    /// Nothing of its transaction is left. So a panic of the transaction's user leaves nothing half
+    /// done.
+    pub is_rolled_back: bool,
 }
 
 impl WriterGuard {
     fn beside_others(shared: &Arc<Shared>, writer: Box<Writer>, wait: Wait) -> Result<WriterGuard> {
         let shared = Arc::clone(shared);
         let writer = Some(writer);
-        let mut guard = WriterGuard { shared, writer, has_turn: false, is_with_user: false };
+        let mut guard = WriterGuard { shared, writer, has_turn: false, is_rolled_back: false };
         let until = match wait {
             Wait::ForEver => None,
             Wait::Until(end) => Some(end),
@@ -187,12 +188,11 @@ impl Drop for WriterGuard {
         if self.shared.board.check_user().is_err() {
             return;
         }
-        let (writer, is_with_user) = (self.writer.take(), self.is_with_user);
-        let back = GivenBack { shared: &self.shared, writer, is_with_user };
+        let (writer, is_rolled_back) = (self.writer.take(), self.is_rolled_back);
+        let _back = GivenBack { shared: &self.shared, writer, is_rolled_back };
         if self.has_turn {
             self.shared.board.unlock_writer();
         }
-        drop(back);
     }
 }
 
@@ -200,12 +200,12 @@ impl Drop for WriterGuard {
 struct GivenBack<'a> {
     shared: &'a Shared,
     writer: Option<Box<Writer>>,
-    is_with_user: bool,
+    is_rolled_back: bool,
 }
 
 impl Drop for GivenBack<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() && !self.is_with_user {
+        if std::thread::panicking() && !self.is_rolled_back {
             // I17: nobody knows what is half done.
             self.shared.store.poison_all();
         }
