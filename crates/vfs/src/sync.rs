@@ -215,6 +215,12 @@ mod with {
     }
 }
 
+/// In the model checker a thread dies by unwinding. A dead process does nothing more, and the
+/// checker plays the kernel.
+pub fn dies_in_the_model() -> bool {
+    cfg!(all(test, feature = "shuttle")) && std::thread::panicking()
+}
+
 pub use with::{EventCount, ask_until, lock, look_until, wait, wait_timeout};
 
 /// A mutex around something of the whole process, which is held over a fork. The model checker does

@@ -82,11 +82,12 @@ pub(super) fn contents(
     let (mut records, mut pages, mut link) = (0, HashSet::new(), None);
     let mut read =
         Read { records: &mut records, pages: &mut pages, page: vec![0; in_log as usize] };
-    let mut first = FirstCommit::default();
+    let mut first = FirstCommit::of(in_log);
     let scanned = opened.scan(|kind, lsn, payload| {
         let record = Record::decode(kind, payload)?;
-        first.see(lsn, &record.own())?;
-        read.add(lsn, record.own())?;
+        let own = record.own();
+        first.see(lsn, &own)?;
+        read.add(lsn, own)?;
         if let Record::Link { link: found, .. } = record {
             link = Some(found);
         }
@@ -99,10 +100,10 @@ pub(super) fn contents(
     scanned.map_err(failed)?;
     let page_one = page_one_of_log(&opened, own_group).map_err(failed)?;
     let is_behind = page_one.is_some_and(|page_one| is_log_behind(&page_one, header));
-    if *read.records > 0 && link.is_none() && is_behind {
-        return Err(failed(RecoverError::Behind));
-    }
     if *read.records > 0 && link.is_none() {
+        if is_behind {
+            return Err(failed(RecoverError::Behind));
+        }
         first.check(header).map_err(failed)?;
     }
     if let Some(link) = link {

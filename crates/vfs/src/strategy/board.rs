@@ -86,7 +86,7 @@ use std::time::Duration;
 use super::tickets::{Ticket, Tickets};
 use crate::engine::{Gate, ProcessBatching};
 use crate::error::Code;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, dies_in_the_model, lock};
 
 pub use log::Shown;
 pub use private::Private;
@@ -173,6 +173,12 @@ impl Board {
         &*self.0
     }
 
+    /// The caller has taken the lock. It is released with the answer. `stays_busy`: after a panic
+    /// the database file may have a part of a commit, and `Busy` says so.
+    pub fn locked(&self, stays_busy: bool) -> Locked<'_> {
+        Locked { board: self, logged_before: self.logged(), stays_busy }
+    }
+
     /// False: `Busy` is to be set before the change (invariant 2). Before `Open` is set, no other
     /// process reads the board.
     fn may_change(&self) -> bool {
@@ -181,6 +187,30 @@ impl Board {
 
     pub fn is_of(&self, other: &Board) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// The board's lock, held. A panic under it is a failed write (invariant 13): nobody knows how far
+/// the write came.
+pub struct Locked<'a> {
+    board: &'a Board,
+    logged_before: u32,
+    stays_busy: bool,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let Locked { board, logged_before, stays_busy } = *self;
+        if dies_in_the_model() {
+            return;
+        }
+        if std::thread::panicking() {
+            board.fail(Code::IOERR_FSYNC, Some(board.next_lsn()));
+            if !stays_busy {
+                board.set_busy(false);
+            }
+        }
+        board.common().unlock(logged_before + 1..board.logged() + 1);
     }
 }
 

@@ -77,7 +77,7 @@ use self::log::OpenLog;
 use self::recent::Frames;
 use self::recover::Recovered;
 pub use self::store::{Eager, EagerReport};
-use self::waiting::{Entrance, Locked};
+use self::waiting::Entrance;
 use crate::engine::For;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
@@ -223,7 +223,7 @@ impl EagerLog {
                 return Err(code);
             }
         }
-        let locked = Locked { board: &board, logged_before: board.logged() };
+        let locked = board.locked(false);
         KillPoint::Locked.reached();
         if needs.awaits_batch {
             board.common().batching().wait();

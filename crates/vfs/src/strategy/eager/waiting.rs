@@ -21,7 +21,7 @@ use crate::error::Code;
 use crate::port::BusyHandler;
 use crate::stats::clock;
 use crate::strategy::board::Board;
-use crate::sync::{Condvar, Mutex, lock, wait_timeout};
+use crate::sync::{Condvar, Mutex, dies_in_the_model, lock, wait_timeout};
 
 /// The limit of whatever can still be answered "busy".
 pub const REFUSED_AFTER: Duration = Duration::from_secs(1);
@@ -86,32 +86,6 @@ impl Drop for Entered<'_> {
         *lock(&self.0.taken) = false;
         self.0.freed.notify_one();
     }
-}
-
-/// The board's lock, held. A panic under it is a failed write: nobody knows how far the write came.
-pub struct Locked<'a> {
-    pub board: &'a Board,
-    pub logged_before: u32,
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        let Locked { board, logged_before } = *self;
-        if dies_in_the_model() {
-            return;
-        }
-        if std::thread::panicking() {
-            board.fail(Code::IOERR_FSYNC, Some(board.next_lsn()));
-            board.set_busy(false);
-        }
-        board.common().unlock(logged_before + 1..board.logged() + 1);
-    }
-}
-
-/// In the model checker a thread dies by unwinding. A dead process does nothing more, and the
-/// checker plays the kernel.
-fn dies_in_the_model() -> bool {
-    cfg!(all(test, feature = "shuttle")) && std::thread::panicking()
 }
 
 impl EagerLog {

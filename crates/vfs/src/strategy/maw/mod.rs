@@ -58,6 +58,7 @@ mod overlay;
 mod provider;
 mod record;
 mod replay;
+mod several;
 mod shared;
 mod syncer;
 mod together;
@@ -75,9 +76,9 @@ pub use self::open_log::OpenLog;
 use self::provider::{Outcome, Providers};
 pub use self::record::{Record, own_group};
 pub use self::replay::{FirstCommit, is_behind};
+pub use self::several::{commit_together, materialise_together};
 pub use self::shared::MawLog;
 use self::shared::{Counts, LogReport};
-use self::together::Part;
 use self::transaction::{Ended, Transaction};
 use super::{AbsorbsJournal, Chosen, Strategy};
 use crate::config::{Atomic, Durability, Options, StrategyKind};
@@ -208,6 +209,24 @@ impl Maw {
         // SQLite has the database locked.
         self.save_orphan(main, LockLevel::Exclusive, &Harm::LogLost);
         Error::Below(Code::IOERR_FSYNC)
+    }
+
+    /// The database file has moved. False: it has no guard, and any strategy's copy of it can be
+    /// opened.
+    #[cold]
+    fn has_moved_with_its_guard(&self) -> bool {
+        let (main, level) = {
+            let state = self.state();
+            (state.main.clone(), state.level)
+        };
+        let is_guarded = |main: &Arc<dyn MainFile>| {
+            guard::header(&**main).is_ok_and(|header| guard::of(&header).is_some())
+        };
+        let Some(main) = main.filter(is_guarded) else { return false };
+        if self.log.has_written() {
+            self.save_orphan(&*main, level, &Harm::NameLost(self.path.clone()));
+        }
+        true
     }
 
     /// The state, for a call on the database file. What a failed commit has left there is mended
@@ -383,75 +402,6 @@ impl Maw {
             }
         }
     }
-}
-
-/// A panic in a transaction of several databases is one for each of them. SQLite makes the call for
-/// none of them.
-struct Together<'a>(&'a [&'a Maw]);
-
-impl Drop for Together<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.iter().for_each(|connection| connection.log.panicked());
-        }
-    }
-}
-
-/// Commits the transactions of several connections together (rule 3). False: it cannot be done in
-/// one record, and nothing was written.
-pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
-    let _together = Together(connections);
-    let mut states: Vec<_> = connections.iter().map(|one| one.state()).collect();
-    let mut parts = Vec::new();
-    for (connection, state) in connections.iter().zip(&mut states) {
-        let State { main: Some(main), transaction, .. } = &mut **state else {
-            return Err(Error::Below(Code::IOERR_WRITE));
-        };
-        if !transaction.is_synced(&connection.options) {
-            return Ok(false);
-        }
-        let batch = transaction.batch(&**main)?;
-        parts.push(Part {
-            log: &connection.log,
-            main: &**main,
-            batch,
-            options: &connection.options,
-        });
-    }
-    let outcome = together::commit(&parts).map_err(|error| {
-        connections.iter().zip(&parts).fold(error, |error, (one, part)| one.noted(part.main, error))
-    })?;
-    drop(parts);
-    if outcome == Outcome::Declined {
-        return Ok(false);
-    }
-    for (connection, state) in connections.iter().zip(&mut states) {
-        state.transaction.note_committed();
-        if let Outcome::InLogOnly(code) = outcome {
-            state.transaction.fail_to_end(code);
-            state.is_unsettled = true;
-        }
-        connection.log.count(|counts| counts.together += 1);
-    }
-    match outcome {
-        Outcome::InLogOnly(code) => Err(code.into()),
-        _ => Ok(true),
-    }
-}
-
-/// Writes the transactions of several connections out as ordinary journaled ones, and their pages
-/// in place, durably.
-pub fn materialise_together(connections: &[&Maw]) -> Result<(), Error> {
-    let _together = Together(connections);
-    for connection in connections {
-        let mut state = connection.state();
-        connection.materialise(&mut state)?;
-        let State { main: Some(main), transaction, .. } = &*state else { continue };
-        if transaction.is_synced(&connection.options) {
-            main.sync(SyncRequest::ALL)?;
-        }
-    }
-    Ok(())
 }
 
 impl Strategy for Maw {
@@ -708,19 +658,8 @@ impl Strategy for Maw {
     }
 
     fn asked_whether_moved(&self, has_moved: bool) {
-        // With the guard in page 1, the others' copy could not be opened.
-        let (main, level) = {
-            let state = self.state();
-            (state.main.clone().filter(|_| has_moved), state.level)
-        };
-        let is_guarded =
-            |main: &dyn Below| guard::header(main).is_ok_and(|header| guard::of(&header).is_some());
-        let main = main.filter(|main| is_guarded(&**main));
-        let is_guarded = main.is_some();
-        if let Some(main) = main.filter(|_| self.log.has_written()) {
-            self.save_orphan(&*main, level, &Harm::NameLost(self.path.clone()));
-        }
-        self.inner.call(|inner| inner.asked_whether_moved(has_moved && !is_guarded));
+        let is_saved_here = has_moved && self.has_moved_with_its_guard();
+        self.inner.call(|inner| inner.asked_whether_moved(has_moved && !is_saved_here));
     }
 
     fn asked_whether_wal_stays(&self, stays: bool) -> bool {

@@ -21,9 +21,6 @@ use crate::strategy::log_files::{LogFile, settle};
 use crate::strategy::log_life::AttachError;
 use crate::strategy::{RecoverError, page_one_of_log};
 
-/// The largest page of SQLite.
-const PAGE_BYTES_MAX: usize = 65_536;
-
 /// The pages that are made may take this much memory, before they are written.
 const MEMORY_BYTES_MAX: usize = 4 << 20;
 
@@ -49,7 +46,7 @@ pub fn run(
 ) -> Result<(Replayed, Option<Link>), AttachError> {
     settle(&log.log, &mut log.unsure)?;
     let (mut records, mut commits, mut link) = (0, false, None);
-    let mut first = FirstCommit::default();
+    let mut first = FirstCommit::of(log.log.page_bytes());
     // The whole log is checked before the file is written: damage may be behind valid records.
     let head = log.log.scan(|kind, lsn, payload| {
         records += 1;
@@ -164,32 +161,41 @@ fn write_pages(
 /// An epoch begins when the database file has all commits before, durably. So a file whose change
 /// counter is smaller than before that commit is an older one. Pages that the epoch does not have
 /// would stay as they were then.
-#[derive(Default)]
-pub struct FirstCommit(Option<(Lsn, u32)>);
+pub struct FirstCommit {
+    page_bytes: usize,
+    /// The record, and the change counter.
+    found: Option<(Lsn, u32)>,
+}
 
 impl FirstCommit {
+    pub fn of(page_bytes: u32) -> FirstCommit {
+        FirstCommit { page_bytes: page_bytes as usize, found: None }
+    }
+
     pub fn see(&mut self, lsn: Lsn, group: &Group<'_>) -> Result<(), LogError> {
-        if self.0.is_some() || group.database_pages == 0 {
+        if self.found.is_some() || group.database_pages == 0 {
             return Ok(());
         }
         let page_one = group.pages().find(|entry| entry.page_no == 1);
         if let Some(entry) = page_one.filter(|entry| matches!(entry.base, Base::Zeros)) {
-            let mut page = vec![0; PAGE_BYTES_MAX];
+            let mut page = vec![0; self.page_bytes];
             delta::apply(entry.delta, &mut page)?;
-            self.0 = guard::change_counter(&page).map(|counter| (lsn, counter));
+            self.found = Some((lsn, counter(&page)));
         }
         Ok(())
     }
 
     /// `header` is the database file's.
     pub fn check(&self, header: &[u8]) -> Result<(), RecoverError> {
-        let Some((lsn, counter)) = self.0 else { return Ok(()) };
-        let found = guard::change_counter(header).unwrap_or_default();
-        let behind = counter.wrapping_sub(1).wrapping_sub(found);
-        if guard::is_database(header) && (1..=u32::MAX / 2).contains(&behind) {
-            return Err(RecoverError::OtherBase(lsn.0, 1));
+        match self.found {
+            Some((lsn, first))
+                if guard::is_database(header)
+                    && is_later(first.wrapping_sub(1), counter(header)) =>
+            {
+                Err(RecoverError::OtherBase(lsn.0, 1))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -199,9 +205,16 @@ impl FirstCommit {
 /// The file gets a commit only when the log has it. So the log has lost its last record to damage.
 /// With the other pages of that commit as they were before, half of it would be there.
 pub fn is_behind(page_one: &[u8], header: &[u8]) -> bool {
-    let counter = |page: &[u8]| guard::change_counter(page).unwrap_or_default();
-    let ahead = counter(header).wrapping_sub(counter(page_one));
-    guard::is_database(header) && (1..=u32::MAX / 2).contains(&ahead)
+    guard::is_database(header) && is_later(counter(header), counter(page_one))
+}
+
+fn counter(page_one: &[u8]) -> u32 {
+    guard::change_counter(page_one).unwrap_or_default()
+}
+
+/// Change counters begin anew behind the largest one.
+fn is_later(counter: u32, than: u32) -> bool {
+    (1..=u32::MAX / 2).contains(&counter.wrapping_sub(than))
 }
 
 fn impossible(lsn: Lsn, page_no: u32) -> AttachError {

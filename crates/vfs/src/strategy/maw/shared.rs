@@ -16,10 +16,10 @@
 //! place. It comes after `Busy`, because a death in it leaves pages behind the end that the log
 //! does not know. A delta against one of them would be wrong.
 
+mod harm;
 mod retiring;
 
-use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -37,7 +37,6 @@ use super::record::Link;
 use super::replay::{self, Replayed};
 use super::syncer::Syncer;
 use crate::config::Options;
-use crate::engine::{self, Harm};
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::names::journal_path;
@@ -206,33 +205,6 @@ impl MawLog {
         Err(self.life.refuse(&AttachError::Inherited))
     }
 
-    /// A connection of this process is about to write.
-    pub fn writes(&self) -> Result<(), Code> {
-        self.has_written.store(true, Relaxed);
-        self.has_not_panicked()
-    }
-
-    fn has_not_panicked(&self) -> Result<(), Code> {
-        if self.has_panicked.load(Relaxed) { Err(Code::PANICKED) } else { Ok(()) }
-    }
-
-    /// A panic was stopped at a callback. Nobody knows what it has left half done.
-    #[cold]
-    pub fn panicked(&self) {
-        if !self.has_panicked.swap(true, Relaxed) {
-            self.life.files.warn(&engine::told_panic(&self.life.path));
-        }
-        let mut state = self.state();
-        if state.open.is_some() && !state.board.is_open() {
-            // It was alone, and made board and file ready.
-            state.detach();
-        }
-    }
-
-    pub fn has_written(&self) -> bool {
-        self.has_written.load(Relaxed)
-    }
-
     /// True if the last commits are in the log of another database.
     pub fn is_linked(&self) -> bool {
         self.state().board.linked_behind().is_some()
@@ -361,7 +333,7 @@ impl MawLog {
         locked: Result<(), Code>,
     ) -> Result<(), AttachError> {
         let board = state.board.clone();
-        let _held = HeldLock(&board);
+        let _locked = board.locked(true);
         let replayed =
             locked.map_err(AttachError::from).and_then(|()| self.replay_alone(state, main));
         if replayed.is_err() {
@@ -501,46 +473,6 @@ impl MawLog {
         board.set_busy(false);
         self.note_commit(log, board, options);
         Ok(Outcome::Committed)
-    }
-
-    /// While there is a guard, only commits of the log change the file. Another counter than the
-    /// last commit has left: another program has written over the file, and pages of two databases
-    /// must not become one.
-    pub fn must_be_as_left(
-        &self,
-        board: &Board,
-        log: &mut OpenLog,
-        header: &[u8],
-        options: &Options,
-    ) -> Result<(), Error> {
-        let (left, found) = (board.change_counter(), guard::change_counter(header));
-        if left.is_none() || left == found || !options.has_seatbelt() {
-            return Ok(());
-        }
-        under_lock(board, || {
-            log.why_failed = Some("another program has written over the database file".to_owned());
-            self.log_failed(board, log, Code::IOERR_WRITE);
-            Err(Error::Below(Code::IOERR_WRITE))
-        })
-    }
-
-    /// Says what became of a file in use, and saves what was acknowledged, once: the database file
-    /// has all of it. `level` is the caller's lock.
-    #[cold]
-    pub(crate) fn save_orphan(&self, main: &dyn Below, level: LockLevel, harm: &Harm) {
-        let Some(is_first) = main.is_first_to_save() else { return };
-        if self.orphan_is_said.swap(true, Relaxed) {
-            return;
-        }
-        let read = |buffer: &mut [u8], offset| guard::read(main, buffer, offset);
-        let path = &self.life.path;
-        let is_busy = || self.state().board.is_busy();
-        let save = || match is_busy() {
-            true => Err(io::Error::other("a commit is not finished")),
-            false => engine::save(path, main, &read, None),
-        };
-        let saved = is_first.then(|| engine::while_whole(path, main, level, save));
-        self.life.files.warn(&harm.told(&self.life.path, saved));
     }
 
     /// A commit is in place.
@@ -719,21 +651,8 @@ pub fn under_lock<T, E: From<Code>>(
     if !board.common().lock_unless(0, PATIENCE, &|| false)? {
         return Err(Code::BUSY.into());
     }
-    let _held = HeldLock(board);
+    let _locked = board.locked(true);
     act()
-}
-
-/// The board's lock, held. A panic under it is a failed write (invariant 13 of the board). What of
-/// a commit is in the file is known by `Busy`, which stays.
-struct HeldLock<'a>(&'a Board);
-
-impl Drop for HeldLock<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail(Code::IOERR_FSYNC, Some(self.0.next_lsn()));
-        }
-        self.0.common().unlock(0..0);
-    }
 }
 
 /// An error if the log has failed, or if the file may have half a commit of the log.

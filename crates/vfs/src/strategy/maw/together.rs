@@ -69,13 +69,14 @@ pub struct Part<'a> {
 pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
     let mut headers = Vec::new();
     for part in parts {
-        match &part.batch {
-            Some(batch) => match header_for_the_log(part.main, batch)? {
-                Some(header) => headers.push(Some(header)),
-                None => return Ok(Outcome::Declined),
-            },
-            None => headers.push(None),
+        let header = match &part.batch {
+            Some(batch) => header_for_the_log(part.main, batch)?,
+            None => None,
+        };
+        if part.batch.is_some() && header.is_none() {
+            return Ok(Outcome::Declined);
         }
+        headers.push(header);
     }
     let mut states = Vec::new();
     for (part, header) in parts.iter().zip(headers) {

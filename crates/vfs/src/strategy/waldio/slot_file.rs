@@ -258,8 +258,7 @@ impl SlotFile {
     pub fn begin_wal(&self, header: &[u8; HEADER_BYTES as usize]) -> Result<(), Code> {
         if !self.is_unbegun()? && self.read_page_one()?.is_some() {
             // Where a part of it was written, the next reader sees no copy, durable or not.
-            let forgotten = self.forget_page_one().and_then(|()| self.flush());
-            forgotten.map_err(|code| if code.is_of_sync() { code } else { Code::IOERR_FSYNC })?;
+            self.forget_page_one().and_then(|()| self.flush()).map_err(unsynced)?;
         }
         self.write_wal_header(header)
     }
@@ -576,10 +575,7 @@ impl SlotFile {
 
     /// Makes all earlier writes durable.
     pub fn flush(&self) -> Result<(), Code> {
-        self.storage.flush().map_err(|error| match sync_code(&error) {
-            Code::FULL => Code::IOERR_FSYNC,
-            code => code,
-        })
+        self.storage.flush().map_err(|error| unsynced(sync_code(&error)))
     }
 
     /// The file is about to be cut, or another process may have cut it before it began the WAL
@@ -680,6 +676,11 @@ fn sync_code(error: &io::Error) -> Code {
         _ if is_full(error) => Code::FULL,
         _ => Code::IOERR_FSYNC,
     }
+}
+
+/// Whatever else it was, it is a sync that failed.
+fn unsynced(code: Code) -> Code {
+    if code.is_of_sync() { code } else { Code::IOERR_FSYNC }
 }
 
 fn write_code(error: &io::Error) -> Code {
