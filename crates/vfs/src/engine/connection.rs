@@ -438,7 +438,7 @@ impl<S: Store> WalConnection<S> {
         data: &[u8],
         offset: u64,
     ) -> Result<(), Error> {
-        self.shared.has_written.store(true, Relaxed);
+        self.shared.writes();
         match role {
             Role::Wal => {
                 self.unchained.note(data, offset);

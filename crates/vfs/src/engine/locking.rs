@@ -146,12 +146,11 @@ impl<S: Store> WalConnection<S> {
         let held_off = (!self.is_checkpointer()).then(|| self.shared.checkpointer.hold_off());
         index.shm_lock(lock)?;
         let main = crate::sync::lock(&self.main).clone();
-        let checked = self.check_before_checkpoint(main.as_deref());
-        // A recovery makes the index anew, and has the write lock.
-        let checked = match lock.covers(ShmLock::RECOVER) {
-            true => checked,
-            false => checked.and_then(|()| self.check_index_before_checkpoint(index)),
-        };
+        let checked = self.check_before_checkpoint(main.as_deref()).and_then(|()| {
+            // A recovery makes the index anew, and has the write lock.
+            let recovers = lock.covers(ShmLock::RECOVER);
+            if recovers { Ok(()) } else { self.check_index_before_checkpoint(index) }
+        });
         if let Err(code) = checked {
             index.shm_lock(ShmLock { acquire: false, ..lock })?;
             return Err(Error::Below(code));

@@ -107,10 +107,8 @@ impl<S: Store> WalConnection<S> {
             return Ok(());
         }
         let main = lock(&self.main).clone();
-        match (self.check_before_checkpoint(main.as_deref()), main.as_deref()) {
-            (Ok(()), Some(main)) if self.is_rewound(main) => Err(Code::BUSY),
-            (checked, _) => checked.map_err(|_| Code::BUSY),
-        }
+        self.check_before_checkpoint(main.as_deref()).map_err(|_| Code::BUSY)?;
+        if main.is_some_and(|main| self.is_rewound(&*main)) { Err(Code::BUSY) } else { Ok(()) }
     }
 
     /// SQLite has asked whether the database file has moved, and it has. SQLite writes nothing more

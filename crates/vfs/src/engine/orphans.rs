@@ -14,7 +14,7 @@ use crate::error::Code;
 use crate::port::{Below, LockLevel, MainFile};
 use crate::role::Role;
 use crate::sync::lock;
-use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+use crate::wal_file::{HEADER_BYTES, WalFile};
 
 /// What is copied at once. A page is never longer.
 const PIECE_BYTES: u64 = 64 << 10;
@@ -43,7 +43,7 @@ impl<S: Store> WalConnection<S> {
     /// Where the last published frame of the WAL ends.
     fn published_bytes(&self, wal: &dyn Below) -> Result<u64, Code> {
         // Without the index that all share, recovery finds the commits.
-        let Some(frames) = self.published_frames().map(u64::from) else {
+        let Some(frames) = self.published_frames() else {
             return wal.size_bytes();
         };
         if frames == 0 {
@@ -51,8 +51,10 @@ impl<S: Store> WalConnection<S> {
         }
         let mut header = [0; HEADER_BYTES as usize];
         wal.read(&mut header, 0)?;
-        let page_bytes = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
-        Ok(HEADER_BYTES + frames * (FRAME_HEADER_BYTES as u64 + u64::from(page_bytes)))
+        match WalFile::header(&header) {
+            Some((page_bytes, _)) => Ok(WalFile { file: wal, page_bytes }.offset_of(frames + 1)),
+            None => wal.size_bytes(),
+        }
     }
 }
 

@@ -92,6 +92,14 @@ impl<S: Store> Shared<S> {
         &self.checkpointer
     }
 
+    /// A connection of this process writes.
+    pub(super) fn writes(&self) {
+        // All connections share the cache line.
+        if !self.has_written.load(Relaxed) {
+            self.has_written.store(true, Relaxed);
+        }
+    }
+
     /// Ends the turn of a connection, if it has it, and lets the next process through the gate.
     pub(super) fn leave(&self, id: u64) {
         if self.turns.leave(id) {
