@@ -22,6 +22,7 @@ const HEADER_BYTES: usize = 100;
 
 /// The same page, section 3: a journal without it is not rolled back.
 const OF_JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
 pub fn findings(facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         [journal(facts), wal(facts), length(facts)].into_iter().flatten().collect();
