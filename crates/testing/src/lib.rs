@@ -13,6 +13,7 @@ mod named;
 #[cfg(feature = "fuse")]
 mod own_mounts;
 mod running;
+mod scenes;
 mod waiting;
 
 use std::fmt::Display;
@@ -26,6 +27,7 @@ pub use named::without_crate;
 #[cfg(feature = "fuse")]
 pub use own_mounts::in_own_mounts;
 pub use running::{Running, copy_program, dies_with_test, run};
+pub use scenes::Scenes;
 pub use waiting::{slowed, wait_until};
 
 /// A file that [`skip`] appends to: `make test` sets it and shows in its table what is there.

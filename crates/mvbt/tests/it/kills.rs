@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use oneflush_mvbt::{Database, KillPoint, Options, Read, ReadTransaction, Result, TreeId};
-use oneflush_testing::{Running, named, slowed};
+use oneflush_testing::{Running, Scenes, named, slowed};
 
 const FILE: &str = "ONEFLUSH_TEST_FILE";
 const PANICKER: &str = "ONEFLUSH_TEST_PANICKER";
@@ -355,17 +355,13 @@ fn panics_there(point: KillPoint, count: usize) {
 
 #[test]
 fn a_panic_loses_nothing_and_leaves_no_lock() {
-    let mut failed = Vec::new();
+    let mut scenes = Scenes::default();
     for &point in KillPoint::ALL {
         for count in [1, 3] {
-            let scene = || panics_there(point, count);
-            if let Err(said) = std::panic::catch_unwind(scene) {
-                let said = said.downcast_ref::<String>().cloned();
-                failed.push(said.unwrap_or_else(|| format!("{point:?} {count}")));
-            }
+            scenes.play(&format!("{point:?} {count}"), || panics_there(point, count));
         }
     }
-    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    scenes.end();
 }
 
 #[test]

@@ -19,6 +19,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use oneflush_testing::slowed;
+use oneflush_vfs::KillPoint;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 /// A victim that has not come to its place by then never will. Where one death must follow another,
@@ -80,6 +81,23 @@ fn create(path: &Path) {
          SELECT i FROM n;",
     )
     .unwrap();
+}
+
+/// Nobody else uses the log then.
+fn opens_or_closes(point: KillPoint) -> bool {
+    use KillPoint::*;
+    matches!(
+        point,
+        LogMade
+            | PageOneLogged
+            | Guarded
+            | Alone
+            | Joined
+            | Rebuilt
+            | Opened
+            | GuardHidden
+            | BoardDeleted
+    )
 }
 
 /// Rows of all writers.

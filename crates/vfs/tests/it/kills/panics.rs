@@ -6,12 +6,15 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use oneflush_testing::{Running, named};
+use oneflush_testing::{Running, Scenes, named};
 use oneflush_vfs::KillPoint;
 
 use super::stops::{ANSWERED, visit};
 use super::worker::{Said, commit, crash};
-use super::{USED, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for};
+use super::{
+    USED, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for,
+    opens_or_closes,
+};
 
 const PANICKER: &str = "ONEFLUSH_TEST_PANICKER";
 
@@ -259,38 +262,20 @@ fn places() -> Vec<(KillPoint, u32, bool)> {
 
 #[test]
 fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
-    let mut failed = Vec::new();
+    let mut scenes = Scenes::default();
     for strategy in ["eager", "waldio", "plain"] {
         USED.set(strategy);
         for (point, count, is_crashed) in places() {
-            use KillPoint::*;
-            let opens_or_closes = matches!(
-                point,
-                LogMade
-                    | PageOneLogged
-                    | Guarded
-                    | Alone
-                    | Joined
-                    | Rebuilt
-                    | Opened
-                    | GuardHidden
-                    | BoardDeleted
-            );
-            for has_company in [false, true].into_iter().filter(|&has| !has || !opens_or_closes) {
-                let scene = || panics_at(point, count, is_crashed, has_company);
-                match std::panic::catch_unwind(scene) {
-                    Ok(true) => {}
+            let alone_only = opens_or_closes(point);
+            for has_company in [false, true].into_iter().filter(|&has| !has || !alone_only) {
+                let about = format!("{strategy} {point:?} {count}, company: {has_company}");
+                scenes.play(&about, || {
+                    let is_there = panics_at(point, count, is_crashed, has_company);
                     // Beside others it may be they who come there.
-                    Ok(false) if count > 1 || has_company => {}
-                    Ok(false) => failed.push(format!("{strategy} {point:?} {count}: never there")),
-                    Err(said) => failed.push(panic_text(&*said)),
-                }
+                    assert!(is_there || count > 1 || has_company, "{about}: never there");
+                });
             }
         }
     }
-    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
-}
-
-fn panic_text(said: &(dyn std::any::Any + Send)) -> String {
-    said.downcast_ref::<String>().cloned().unwrap_or_else(|| "a panic".to_owned())
+    scenes.end();
 }

@@ -13,7 +13,7 @@ use super::deaths::{Scenario, scenarios};
 use super::worker::{Said, Worker, crash, go_on, start_to_stop};
 use super::{
     TRIES, USED, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for,
-    open_with, patience,
+    open_with, opens_or_closes, patience,
 };
 
 const VISITOR: &str = "ONEFLUSH_TEST_VISITOR";
@@ -118,20 +118,8 @@ fn stopped_at_its_place(scenario: &Scenario, then: Then) -> bool {
     if after_crash {
         crash(&path, &mut said, &about);
     }
-    let opens_or_closes = matches!(
-        point,
-        LogMade
-            | PageOneLogged
-            | Guarded
-            | Alone
-            | Joined
-            | Rebuilt
-            | Opened
-            | GuardHidden
-            | BoardDeleted
-            | ExclusivelyLocked
-    );
-    let reader = (!opens_or_closes).then(|| open(&path).unwrap());
+    let is_alone = opens_or_closes(point) || point == ExclusivelyLocked;
+    let reader = (!is_alone).then(|| open(&path).unwrap());
     if let Some(reader) = &reader {
         count_rows(reader);
     }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use oneflush_testing::named;
+use oneflush_testing::{Scenes, named};
 use oneflush_vfs::KillPoint;
 use rusqlite::Connection;
 
@@ -79,16 +79,12 @@ fn places() -> Vec<(KillPoint, u32, bool)> {
 
 #[test]
 fn a_panic_tears_nothing_and_leaves_nobody_hanging() {
-    let mut failed = Vec::new();
+    let mut scenes = Scenes::default();
     for (point, count, is_after_a_death) in places() {
         let about = format!("a panic at {point:?} no. {count}");
-        let scene = || panics_at(point, count, is_after_a_death, &about);
-        if let Err(said) = std::panic::catch_unwind(scene) {
-            let said = said.downcast_ref::<String>().cloned();
-            failed.push(said.unwrap_or_else(|| about.clone()));
-        }
+        scenes.play(&about, || panics_at(point, count, is_after_a_death, &about));
     }
-    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    scenes.end();
 }
 
 fn panics_at(point: KillPoint, count: u32, is_after_a_death: bool, about: &str) {
