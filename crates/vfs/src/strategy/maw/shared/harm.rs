@@ -1,5 +1,5 @@
-//! What ends the commits of a process from outside the protocol: a panic, and what other programs do
-//! to the files in use.
+//! What ends the commits of a process from outside the protocol: a panic, and what other programs
+//! do to the files in use.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
