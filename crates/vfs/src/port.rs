@@ -102,7 +102,7 @@ pub trait WalIndex: Send + Sync {
     fn tail(&self) -> Option<Tail> {
         None
     }
-    /// None: it cannot be read, or is to be made anew.
+    /// None: it cannot be read or is to be made anew, or its header is half written.
     fn published(&self) -> Option<Published> {
         None
     }
@@ -146,7 +146,7 @@ impl<F: Below + WalIndex> MainFile for F {}
 pub trait SideFiles: Send + Sync {
     /// Removes a file beside the database. A missing file is no error.
     fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code>;
-    /// Renames `from`, which nobody uses, to a name that no file has. The rename is durable.
+    /// Renames `from`, a file that nobody uses, to a name that no file has. The rename is durable.
     fn rename(&self, from: &str, to: &str) -> Result<(), Code>;
     /// Gives the WAL of a closed database the kept name (`kept_file.rs`). The caller has the
     /// database's exclusive lock. After an error the WAL still has its own name, and SQLite is to

@@ -134,6 +134,8 @@ impl<S: Store> WalConnection<S> {
     pub fn asked_whether_moved(&self, has_moved: bool) {
         if has_moved {
             self.has_moved();
+        } else {
+            self.shared.saved.forget_move();
         }
         *lock(&self.closing) = Closing::Announced;
     }

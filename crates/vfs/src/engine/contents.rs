@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustc_hash::FxHashSet;
 
 use super::connection::WalConnection;
-use super::names::Harm;
+use super::harm::Harm;
 use super::store::Store;
 use crate::error::{Code, Error};
 use crate::port::{Below, Copied, MainFile, Stamp};

@@ -10,47 +10,15 @@
 //! ([`orphans`](super::orphans)). So it is with a file whose content is another's
 //! ([`contents`](super::contents)).
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::connection::{InWalMode, WalConnection};
+use super::harm::Harm;
 use super::store::Store;
 use crate::error::Code;
 use crate::port::{Below, MainFile};
 use crate::sync::lock;
 use crate::wal_file::{Chain, FrameHeader, WalFile};
-
-/// What became of a file in use.
-pub(crate) enum Harm {
-    /// The name leads to another file, or to none.
-    NameLost(String),
-    /// So it is with the name of the log.
-    LogLost,
-    /// "it", the database file ([`contents`](super::contents)), or "its WAL".
-    WrittenOver(&'static str),
-}
-
-impl Harm {
-    /// What everybody is told. `saved`: where what was acknowledged is. `None`: another connection
-    /// saves it.
-    pub(crate) fn told(&self, database: &str, saved: Option<io::Result<PathBuf>>) -> String {
-        let what = match self {
-            Harm::NameLost(name) => format!("{name}: removed or replaced while it is in use"),
-            Harm::LogLost => format!("{database}: its log was removed or replaced"),
-            Harm::WrittenOver(it) => format!("{database}: another program has written over {it}"),
-        };
-        let saved = match saved {
-            None => "Another connection saves what was acknowledged".to_owned(),
-            Some(Ok(saved)) => format!("What was acknowledged is in {}", saved.display()),
-            Some(Err(error)) => format!("What was acknowledged could not be saved: {error}"),
-        };
-        format!(
-            "oneflush: {what}. This process acknowledges no commit until it has closed all \
-                connections to the database. {saved} [OF-242]"
-        )
-    }
-}
 
 impl<S: Store> WalConnection<S> {
     /// An error: a file of the database was removed or replaced. Nothing is acknowledged any more.
@@ -120,7 +88,16 @@ impl<S: Store> WalConnection<S> {
         if !self.shared.has_written.load(Relaxed) {
             return;
         }
-        let _ = self.check_names(lock(&self.wal).as_deref());
+        let main = lock(&self.main).clone();
+        match (lock(&self.wal).as_deref(), main.as_deref()) {
+            (None, Some(main)) if self.options.has_seatbelt() && main.look_at_name().is_err() => {
+                self.save_once(&Harm::Moved, main, None);
+            }
+            (None, _) => {}
+            (wal, _) => {
+                let _ = self.check_names(wal);
+            }
+        }
     }
 
     /// A commit has failed with this code. Where its log has lost its name, what was acknowledged
@@ -146,13 +123,18 @@ impl<S: Store> WalConnection<S> {
             return Code::IOERR_FSYNC;
         }
         // A connection that only reads leaves that to those who write.
-        let Some(is_first) = main.is_first_to_save() else { return Code::IOERR_FSYNC };
-        self.shared.flush.poison(Code::IOERR_FSYNC);
-        if self.shared.orphan_is_said.swap(true, Relaxed) {
-            return Code::IOERR_FSYNC;
+        if main.is_first_to_save().is_some() {
+            self.shared.flush.poison(Code::IOERR_FSYNC);
+            self.save_once(harm, main, wal);
         }
-        let saved = is_first.then(|| self.save_orphan(main, wal));
-        self.shared.checkpointer.warn(&harm.told(&self.shared.path, saved));
         Code::IOERR_FSYNC
+    }
+
+    fn save_once(&self, harm: &Harm, main: &dyn MainFile, wal: Option<&dyn Below>) {
+        let Some(is_first) = main.is_first_to_save() else { return };
+        if self.shared.saved.is_first(harm) {
+            let saved = is_first.then(|| self.save_orphan(main, wal));
+            self.shared.checkpointer.warn(&harm.told(&self.shared.path, saved));
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::checkpointer::{CheckpointCounts, Checkpointer, RunCheckpoint};
 use super::contents::Contents;
 use super::flush::GroupFlush;
 use super::gate::Gate;
+use super::harm::Saved;
 use super::rewound::LastSeen;
 use super::store::Store;
 use super::turns::Turns;
@@ -43,8 +44,7 @@ pub struct Shared<S: Store> {
     pub(super) counts: Counts,
     /// A connection of this process has written, or was about to.
     pub(super) has_written: AtomicBool,
-    /// Everybody was told that a file was removed or replaced.
-    pub(super) orphan_is_said: AtomicBool,
+    pub(super) saved: Saved,
     pub(super) contents: Mutex<Contents>,
     pub(super) last_seen: LastSeen,
     pub(crate) store: S,
@@ -76,7 +76,7 @@ impl<S: Store> Shared<S> {
             commits_alone: AtomicU32::new(0),
             counts: Counts::default(),
             has_written: AtomicBool::new(false),
-            orphan_is_said: AtomicBool::new(false),
+            saved: Saved::default(),
             contents: Mutex::default(),
             last_seen: LastSeen::default(),
             store,

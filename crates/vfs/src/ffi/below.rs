@@ -490,7 +490,9 @@ impl WalIndex for BelowFile {
 
     #[inline]
     fn published(&self) -> Option<Published> {
-        let [size, frame, salt] = self.in_wal_index([PAGE_SIZE, MX_FRAME, SALTS])?;
+        let [one, other] = [0, HEADER_COPY_BYTES]
+            .map(|copy| self.in_wal_index([PAGE_SIZE, MX_FRAME, SALTS].map(|at| copy + at)));
+        let [size, frame, salt] = one.filter(|_| one == other)?;
         // The salts are bytes of the WAL.
         let salt = u32::from_be_bytes(salt.to_ne_bytes());
         (size != 0).then_some(Published { salt, frame })

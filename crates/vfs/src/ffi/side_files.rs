@@ -90,6 +90,9 @@ impl SideFiles for Files {
             copy(self.below, from, to)?;
             return self.delete(from, true);
         }
+        if std::fs::metadata(from).is_ok_and(|found| !found.is_file()) {
+            return Err(Code::CANTOPEN);
+        }
         std::fs::rename(from, to).map_err(|error| code_of(&error))?;
         if let Ok(file) = File::open(to) {
             hand_over(&file, Path::new(database_of(to)));

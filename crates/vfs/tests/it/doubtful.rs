@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use tempfile::TempDir;
 
 use crate::common::{open_stock, open_with, scratch, take_said};
@@ -88,6 +88,14 @@ fn the_wal_of_an_empty_file_is_saved_where_sqlite_deletes_it() {
     // A new database begins with an empty file, and has no WAL.
     let (alone, ours, said, _here) = both(&vec![("", Vec::new())]);
     assert_eq!((alone, said.as_str()), (ours, ""));
+    // Nor is a folder one, which SQLite cannot delete.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    fs::create_dir(dir.path().join("a.db-wal")).unwrap();
+    let db = open_with(&path, "strategy=plain").unwrap();
+    let refused = db.execute_batch("SELECT * FROM sqlite_schema").unwrap_err();
+    assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::SystemIoFailure));
+    assert!(dir.path().join("a.db-wal").is_dir());
 }
 
 /// A database in a rollback mode in the middle of a transaction: file and hot journal.

@@ -224,7 +224,7 @@ impl Maw {
         };
         let Some(main) = main.filter(is_guarded) else { return false };
         if self.log.has_written() {
-            self.save_orphan(&*main, level, &Harm::NameLost(self.path.clone()));
+            self.save_orphan(&*main, level, &Harm::Moved);
         }
         true
     }
@@ -658,6 +658,9 @@ impl Strategy for Maw {
     }
 
     fn asked_whether_moved(&self, has_moved: bool) {
+        if !has_moved {
+            self.log.saved.forget_move();
+        }
         let is_saved_here = has_moved && self.has_moved_with_its_guard();
         self.inner.call(|inner| inner.asked_whether_moved(has_moved && !is_saved_here));
     }

@@ -37,6 +37,7 @@ use super::record::Link;
 use super::replay::{self, Replayed};
 use super::syncer::Syncer;
 use crate::config::Options;
+use crate::engine::Saved;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::names::journal_path;
@@ -82,7 +83,7 @@ pub struct MawLog {
     left: Mutex<FxHashMap<Uuid, (Uuid, Lsn)>>,
     /// A database whose log was set aside with commits of this one, and that log.
     aside: Mutex<Option<(String, String)>>,
-    orphan_is_said: AtomicBool,
+    pub(crate) saved: Saved,
     /// A connection of this process has written, or was about to.
     has_written: AtomicBool,
     /// A panic was stopped in this process. It commits nothing more here.
@@ -154,7 +155,7 @@ impl MawLog {
             followed: Mutex::new((Weak::new(), Uuid([0; 16]), Lsn(0))),
             left: Mutex::default(),
             aside: Mutex::default(),
-            orphan_is_said: AtomicBool::new(false),
+            saved: Saved::default(),
             has_written: AtomicBool::new(false),
             has_panicked: AtomicBool::new(false),
         }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use oneflush_testing::has_programs;
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use super::{BUSY, Other, create, create_in};
 use crate::common::{self, commits, open_stock, open_with, scratch, take_said};
@@ -162,6 +162,33 @@ fn an_older_index_of_a_wal_that_was_cut_since_loses_nothing() {
         drop(db);
         let all = 3 + commits_since + more;
         assert_eq!(commits::check(&open_stock(&path)), Ok(all as i64), "{commits_since}");
+    }
+}
+
+/// As with SQLite alone. What is acknowledged after that is saved as well, where the file moves
+/// again.
+#[test]
+fn a_database_file_that_gets_its_name_back_takes_commits_again_outside_wal_mode() {
+    for strategy in ["plain", "maw&atomic=log"] {
+        let (_dir, path) = scratch();
+        let db = create_in(&path, &format!("strategy={strategy}"), "delete");
+        take_said(&path);
+        let away = path.with_file_name("away.db");
+        for (number, rows) in [(0, 3), (1, 4)] {
+            fs::rename(&path, &away).unwrap();
+            // Another file with this name makes no difference.
+            fs::write(&path, "").unwrap();
+            let refused = commits::try_make(&db).unwrap_err();
+            assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::ReadOnly), "{strategy}");
+            let said = take_said(&path);
+            let expected = ["refuses to write until", &format!("a.db-orphan-{number}")];
+            assert!(expected.iter().all(|words| said.contains(*words)), "{strategy}: {said}");
+            fs::rename(&away, &path).unwrap();
+            assert!(commits::try_make(&db).is_ok(), "{strategy}");
+            let orphan = path.with_file_name(format!("a.db-orphan-{number}"));
+            assert_eq!(commits::check(&open_stock(&orphan)), Ok(rows), "{strategy}");
+        }
+        assert_eq!(commits::check(&db), Ok(5), "{strategy}");
     }
 }
 

@@ -67,7 +67,7 @@ impl MawLog {
     #[cold]
     pub(crate) fn save_orphan(&self, main: &dyn Below, level: LockLevel, harm: &Harm) {
         let Some(is_first) = main.is_first_to_save() else { return };
-        if self.orphan_is_said.swap(true, Relaxed) {
+        if !self.saved.is_first(harm) {
             return;
         }
         let read = |buffer: &mut [u8], offset| guard::read(main, buffer, offset);
