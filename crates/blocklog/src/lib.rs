@@ -65,6 +65,7 @@ pub mod ground;
 pub mod group;
 mod head;
 mod header;
+pub mod invariant;
 #[doc(hidden)]
 pub mod kill_point;
 mod layout;

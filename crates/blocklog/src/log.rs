@@ -10,6 +10,7 @@ use crate::header::{
     FORMAT_VERSION, FORMAT_VERSION_OF_DIRECTORY, FORMAT_VERSION_OF_EQUAL_CHUNKS, FileHeader,
     HEADER_BYTES as FILE_HEADER_BYTES, is_page_size,
 };
+use crate::invariant;
 use crate::layout::{CHUNK_BYTES, Layout, is_block_size, lane_of};
 use crate::mutant::{self, Mutant};
 use crate::record::{self, RecordHeader};
@@ -265,7 +266,7 @@ impl<S: Storage> Log<S> {
         // still shows that more is missing. A record that began behind the border would not be
         // missed.
         let free = (head.lane_bytes - head.position).saturating_sub(self.layout.block_bytes);
-        if needed > free {
+        if needed > free && !mutant::is(Mutant::LaneOverrun) {
             return Err(Error::Full { needed, free });
         }
         let header = RecordHeader {
@@ -279,7 +280,11 @@ impl<S: Storage> Log<S> {
             previous: head.previous,
             payload_crc: crc32c::crc32c(payload),
         };
-        debug_assert!(header.fits(self.layout, head.lane_bytes), "V4: a record lies in its lane");
+        invariant!(
+            "L1",
+            "a record lies in its lane",
+            header.fits(self.layout, head.lane_bytes) && needed <= free
+        );
         let (header_bytes, checksum) = header.encode(self.uuid);
         self.write_record(lane_of(head.epoch.0), head.position, &header_bytes, payload, needed)?;
         Ok(Head { position: head.position + needed, lsn: Lsn(lsn), previous: checksum, ..*head })

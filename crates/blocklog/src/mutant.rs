@@ -14,6 +14,8 @@ pub enum Mutant {
     LsnReused,
     /// The last piece of a record of several is written durably. The others are not flushed.
     PieceUnflushed,
+    /// A record that does not fit is written beyond the end of its lane (L1).
+    LaneOverrun,
 }
 
 /// Makes the switch of an `enum Mutant`: `choose` and `is`. Without the feature `mutants` of the

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+use oneflush_blocklog::invariant::Unchecked;
 use oneflush_blocklog::mutant::{self as of_log, Mutant as LogMutant};
 use oneflush_crashlab::{
     BEFORE_THE_RECORDING, Case, Plan, Report, Setting, Workload, register, run_unshrunk,
@@ -80,12 +81,15 @@ impl Mutant {
     }
 }
 
+mod invariants;
 mod of_eager;
 mod of_maw;
 mod of_mvbt;
 mod of_waldio;
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
+/// What the panics said.
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The right to break this process, until it is dropped.
 struct Turn {
@@ -102,6 +106,8 @@ impl Turn {
             let usual = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 PANICS.fetch_add(1, SeqCst);
+                let said = panic.payload_as_str().unwrap_or_default().to_owned();
+                SAID.lock().unwrap_or_else(PoisonError::into_inner).push(said);
                 usual(panic);
             }));
         });
@@ -133,13 +139,27 @@ impl Turn {
         seed: u64,
     ) -> (Report, usize) {
         let panics_before = PANICS.load(SeqCst);
+        // A variant is to be caught by what it does.
+        let _unchecked = Unchecked::everywhere();
+        let report = self.simulate_checked(strategy, mutant, workload, (states, fault_runs), seed);
+        (report, PANICS.load(SeqCst) - panics_before)
+    }
+
+    fn simulate_checked(
+        &self,
+        strategy: StrategyKind,
+        mutant: Option<Mutant>,
+        workload: Workload,
+        (states, fault_runs): (u64, u64),
+        seed: u64,
+    ) -> Report {
         Mutant::choose(mutant);
         let setting = Setting::of(strategy.name()).with_uri(mutant.map_or("", Mutant::uri));
         let workloads = vec![workload];
         let plan = Plan { setting, workloads, states, fault_runs, seed, jobs: 1 };
         let report = run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
         Mutant::choose(None);
-        (report, PANICS.load(SeqCst) - panics_before)
+        report
     }
 }
 
