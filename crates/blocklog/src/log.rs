@@ -26,9 +26,16 @@ pub struct Log<S> {
     layout: Layout,
     /// In the log of a directory: the newest epoch that is known to be released; 0: none is.
     pub(crate) released: AtomicU64,
-    /// Blocks on their way to the storage, a chunk at most. Without contention, since one append
-    /// runs at a time.
-    scratch: Mutex<AlignedBuffer>,
+    /// Without contention, since one append runs at a time.
+    writing: Mutex<Writing>,
+}
+
+#[derive(Debug)]
+struct Writing {
+    /// Blocks on their way to the storage, a chunk at most.
+    scratch: AlignedBuffer,
+    /// Epoch, end and LSN of the last record that this handle has written.
+    last: (u64, u64, u64),
 }
 
 impl<S: Storage> Log<S> {
@@ -82,7 +89,7 @@ impl<S: Storage> Log<S> {
             page_bytes: header.page_bytes,
             layout: header.layout(),
             released: AtomicU64::new(0),
-            scratch: Mutex::new(scratch),
+            writing: Mutex::new(Writing { scratch, last: (0, 0, 0) }),
         }
     }
 
@@ -286,33 +293,49 @@ impl<S: Storage> Log<S> {
             header.fits(self.layout, head.lane_bytes) && needed <= free
         );
         let (header_bytes, checksum) = header.encode(self.uuid);
-        self.write_record(lane_of(head.epoch.0), head.position, &header_bytes, payload, needed)?;
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (epoch, end, last_lsn) = writing.last;
+        invariant!(
+            "L2",
+            "a record is written behind the last one of its epoch",
+            (epoch, end) <= (head.epoch.0, head.position)
+        );
+        invariant!("L3", "a record has a higher LSN than the one before it", last_lsn < lsn);
+        // Its blocks have no meaning between appends. So a panic in an append leaves nothing half
+        // done.
+        let scratch = &mut writing.scratch;
+        let lane = lane_of(head.epoch.0);
+        self.write_record(scratch, lane, head.position, &header_bytes, payload, needed)?;
+        writing.last = (head.epoch.0, head.position + needed, lsn);
         Ok(Head { position: head.position + needed, lsn: Lsn(lsn), previous: checksum, ..*head })
     }
 
     fn write_record(
         &self,
+        scratch: &mut AlignedBuffer,
         lane: u64,
         position: u64,
         header: &[u8],
         payload: &[u8],
         length: u64,
     ) -> Result<(), Error> {
-        // Its contents have no meaning between appends. So a panic in an append leaves nothing half
-        // done.
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut pieces = self.layout.pieces(lane, position, length).peekable();
         let mut several = false;
         while let Some((offset, piece)) = pieces.next() {
             scratch.reset((piece.end - piece.start) as usize);
-            fill(&mut scratch, piece.start as usize, header, payload);
+            fill(scratch, piece.start as usize, header, payload);
             if pieces.peek().is_some() || (several && !mutant::is(Mutant::PieceUnflushed)) {
                 several = true;
-                self.storage.write(&scratch, offset).map_err(failed("write a record"))?;
+                self.storage.write(scratch, offset).map_err(failed("write a record"))?;
             } else {
+                invariant!(
+                    "L4",
+                    "a record of several writes becomes durable by a flush behind them",
+                    !several
+                );
                 return self
                     .storage
-                    .write_durable(&scratch, offset)
+                    .write_durable(scratch, offset)
                     .map_err(failed("write a record"));
             }
         }

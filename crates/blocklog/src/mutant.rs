@@ -8,11 +8,11 @@
 pub enum Mutant {
     /// V8 is not checked: a torn record counts as a whole one.
     UncheckedPayload,
-    /// A new epoch has the number and the lane of the one before.
+    /// A new epoch has the number and the lane of the one before (L2).
     EpochReused,
-    /// The records of every epoch are counted from 1.
+    /// The records of every epoch are counted from 1 (L3).
     LsnReused,
-    /// The last piece of a record of several is written durably. The others are not flushed.
+    /// The last piece of a record of several is written durably. The others are not flushed (L4).
     PieceUnflushed,
     /// A record that does not fit is written beyond the end of its lane (L1).
     LaneOverrun,

@@ -24,11 +24,11 @@ use std::sync::{Arc, LazyLock};
 
 use crate::connection::Connection;
 use crate::error::{Code, Error};
+use crate::mutant::{self, Mutant};
 use crate::port::{Below, Deletion, DeviceCharacteristics, LockLevel, SyncRequest};
-use crate::strategy::mutant::{self, Mutant};
 use crate::strategy::{AbsorbsJournal, LogFiles, Maw, commit_together, materialise_together};
 use crate::super_journal::set_absorbed;
-use crate::sync::{Mutex, StaticMutex, lock};
+use crate::sync::{Mutex, StaticMutex, lock, ranks};
 
 /// Those in memory, by name.
 static ABSORBED: LazyLock<StaticMutex<HashMap<String, Arc<Super>>>> =
@@ -37,7 +37,7 @@ static ABSORBED: LazyLock<StaticMutex<HashMap<String, Arc<Super>>>> =
 pub struct Super {
     path: String,
     files: Arc<dyn LogFiles>,
-    state: Mutex<State>,
+    state: Mutex<State, { ranks::SUPER_JOURNAL }>,
 }
 
 #[derive(Default)]

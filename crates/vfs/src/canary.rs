@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use oneflush_blocklog::record_lock::{holder, record_lock_at, record_lock_in};
 
 use crate::lock_bytes::{CANARIES, SHARED};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 const SAID_EVERY: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ const SAID_EVERY: Duration = Duration::from_secs(60);
 pub struct Canary {
     byte: i64,
     state: Mutex<State>,
-    passes: Mutex<()>,
+    passes: Mutex<(), { ranks::PASSES }>,
     found_gone: AtomicU64,
 }
 

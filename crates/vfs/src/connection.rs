@@ -29,9 +29,9 @@ use crate::port::Purpose;
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, State, Tally};
 use crate::strategy::{self, AbsorbsJournal, Chosen, LogFiles, SharedWal, Site, guard};
-use crate::sync::{Mutex, MutexGuard, StaticMutex, StaticMutexGuard, lock};
+use crate::sync::{Mutex, MutexGuard, StaticMutex, StaticMutexGuard, lock, ranks};
 
-static DATABASES: LazyLock<StaticMutex<HashMap<String, Weak<Database>>>> =
+static DATABASES: LazyLock<StaticMutex<HashMap<String, Weak<Database>>, { ranks::DATABASES }>> =
     LazyLock::new(StaticMutex::default);
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -51,7 +51,7 @@ pub struct Database {
     users: AtomicUsize,
     /// Counters of closed connections, and of side files without a known connection.
     closed: Tally,
-    measured: Mutex<Measured>,
+    measured: Mutex<Measured, { ranks::MEASURED }>,
     site: Site,
     /// True once the message is out that a strategy changes nothing here.
     inactive_is_said: AtomicBool,
@@ -78,7 +78,7 @@ impl Database {
         &self.closed
     }
 
-    pub(crate) fn measured(&self) -> MutexGuard<'_, Measured> {
+    pub(crate) fn measured(&self) -> MutexGuard<'_, Measured, { ranks::MEASURED }> {
         lock(&self.measured)
     }
 
@@ -183,7 +183,9 @@ impl Database {
 }
 
 /// All databases of this process.
-pub(crate) struct AllDatabases(StaticMutexGuard<'static, HashMap<String, Weak<Database>>>);
+pub(crate) struct AllDatabases(
+    StaticMutexGuard<'static, HashMap<String, Weak<Database>>, { ranks::DATABASES }>,
+);
 
 impl AllDatabases {
     /// Forgets all databases: this process has been forked, and they are its parent's.
@@ -483,10 +485,9 @@ impl Connection {
         let live = self.database.live();
         let sum = Tally::default();
         sum.absorb(&self.database.closed);
-        let mut measured = self.database.measured();
         for connection in &live {
             sum.absorb(&connection.tally);
-            measured.add(connection.samples.take());
+            self.database.measured().add(connection.samples.take());
         }
         let (strategy, durability) =
             (self.strategy.call(|strategy| strategy.kind()).name(), self.options.durability.name());
@@ -498,6 +499,7 @@ impl Connection {
             connections: live.len(),
             cancelled_locks: self.database.canary.found_gone(),
         };
+        let measured = self.database.measured();
         Report::new(self.database.path(), state, &sum, &measured, strategy_report).to_json()
     }
 }

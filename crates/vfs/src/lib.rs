@@ -42,6 +42,10 @@ mod kept_file;
 mod kill_point;
 mod lock_bytes;
 mod message_codes;
+#[cfg(not(feature = "mutants"))]
+mod mutant;
+#[cfg(feature = "mutants")]
+pub mod mutant;
 mod names;
 mod own_file;
 mod parameters;
@@ -86,8 +90,6 @@ pub use path::shown as shown_name;
 pub use port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
 pub use role::Role;
 pub use salvage::{Aside, SalvageError, Salvaged, Source};
-#[cfg(feature = "mutants")]
-pub use strategy::mutant;
 pub use strategy::{SlotCounts, Strategy, count_slots, name_other_side};
 pub use survey::{SideFile, Survey, User, survey};
 pub use tried::{AtomicProvider, Tried, atomic_providers, tried};

@@ -12,18 +12,39 @@
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
+mod ranked;
+pub mod ranks;
+
+pub use ranked::{Mutex, MutexGuard, apart};
+pub use raw::Condvar;
+
 #[cfg(not(feature = "shuttle"))]
-pub use rustix_futex_sync::{Condvar, Mutex, MutexGuard};
+mod raw {
+    pub use rustix_futex_sync::{Condvar, Mutex, MutexGuard};
+
+    #[inline]
+    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock()
+    }
+}
 
 #[cfg(feature = "shuttle")]
-pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
+mod raw {
+    use std::sync::PoisonError;
+
+    pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
+
+    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 #[cfg(not(feature = "shuttle"))]
 mod with {
     use std::num::NonZeroU32;
     use std::time::Instant;
 
-    use super::{AtomicU32, Condvar, Duration, Mutex, MutexGuard, Ordering};
+    use super::{AtomicU32, Condvar, Duration, MutexGuard, Ordering};
     use crate::futex;
 
     /// How often a thread looks at memory that another thread will change before it lets others
@@ -66,22 +87,20 @@ mod with {
         true
     }
 
-    #[inline]
-    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock()
-    }
-
-    pub fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        condition.wait(guard)
+    pub fn wait<'a, T, const RANK: u8>(
+        condition: &Condvar,
+        guard: MutexGuard<'a, T, RANK>,
+    ) -> MutexGuard<'a, T, RANK> {
+        guard.with(|guard| condition.wait(guard))
     }
 
     /// Waits for at most `at_most`. May wake early.
-    pub fn wait_timeout<'a, T>(
+    pub fn wait_timeout<'a, T, const RANK: u8>(
         condition: &Condvar,
-        guard: MutexGuard<'a, T>,
+        guard: MutexGuard<'a, T, RANK>,
         at_most: Duration,
-    ) -> MutexGuard<'a, T> {
-        condition.wait_timeout(guard, at_most).0
+    ) -> MutexGuard<'a, T, RANK> {
+        guard.with(|guard| condition.wait_timeout(guard, at_most).0)
     }
 
     /// Counts events for which threads of this process wait.
@@ -126,7 +145,7 @@ mod with {
     use std::num::NonZeroU32;
     use std::sync::PoisonError;
 
-    use super::{Condvar, Duration, Mutex, MutexGuard};
+    use super::{Condvar, Duration, Mutex, MutexGuard, lock};
 
     /// Looks once, at most, and lets all others run first: the checker's time does not pass.
     pub fn look_until(_: Duration, has_come: impl Fn() -> bool) -> Duration {
@@ -144,22 +163,23 @@ mod with {
         true
     }
 
-    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    pub fn wait<'a, T, const RANK: u8>(
+        condition: &Condvar,
+        guard: MutexGuard<'a, T, RANK>,
+    ) -> MutexGuard<'a, T, RANK> {
+        guard.with(|guard| condition.wait(guard).unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Never times out, since the checker's time does not pass. A lost wake-up is a deadlock, which
     /// the checker reports.
-    pub fn wait_timeout<'a, T>(
+    pub fn wait_timeout<'a, T, const RANK: u8>(
         condition: &Condvar,
-        guard: MutexGuard<'a, T>,
+        guard: MutexGuard<'a, T, RANK>,
         at_most: Duration,
-    ) -> MutexGuard<'a, T> {
-        condition.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
+    ) -> MutexGuard<'a, T, RANK> {
+        guard.with(|guard| {
+            condition.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
+        })
     }
 
     /// Counts events. A wait never times out here either.
@@ -221,11 +241,26 @@ pub fn dies_in_the_model() -> bool {
     cfg!(all(test, feature = "shuttle")) && std::thread::panicking()
 }
 
-pub use with::{EventCount, ask_until, lock, look_until, wait, wait_timeout};
+pub use with::{EventCount, ask_until, look_until, wait, wait_timeout};
 
+#[inline]
+#[track_caller]
+pub fn lock<T, const RANK: u8>(mutex: &Mutex<T, RANK>) -> MutexGuard<'_, T, RANK> {
+    mutex.lock()
+}
+
+#[cfg(feature = "shuttle")]
+pub use of_the_process::{Mutex as StaticMutex, MutexGuard as StaticMutexGuard};
 /// A mutex around something of the whole process, which is held over a fork. The model checker does
 /// not know it.
-pub use rustix_futex_sync::{Mutex as StaticMutex, MutexGuard as StaticMutexGuard};
+#[cfg(not(feature = "shuttle"))]
+pub use ranked::{Mutex as StaticMutex, MutexGuard as StaticMutexGuard};
+
+#[cfg(feature = "shuttle")]
+mod of_the_process {
+    pub type Mutex<T, const RANK: u8 = 0> = rustix_futex_sync::Mutex<T>;
+    pub type MutexGuard<'a, T, const RANK: u8 = 0> = rustix_futex_sync::MutexGuard<'a, T>;
+}
 
 /// A memory barrier. What a thread wrote before it passed, a thread that passes later sees.
 ///

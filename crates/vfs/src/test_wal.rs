@@ -2,14 +2,14 @@
 
 use crate::error::Code;
 use crate::port::{Below, DeviceCharacteristics, LockLevel, SyncRequest};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 #[derive(Default)]
 pub struct Wal {
-    bytes: Mutex<Vec<u8>>,
+    bytes: Mutex<Vec<u8>, { ranks::STUB }>,
     /// Which bytes were written through [`Below`].
-    written: Mutex<Vec<bool>>,
-    writes: Mutex<Vec<(u64, usize)>>,
+    written: Mutex<Vec<bool>, { ranks::STUB }>,
+    writes: Mutex<Vec<(u64, usize)>, { ranks::STUB }>,
 }
 
 impl Wal {

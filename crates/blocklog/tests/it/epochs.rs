@@ -89,6 +89,11 @@ impl History {
         (0..length).map(|index| (index * 7) as u8 ^ self.head.lsn.0 as u8 ^ 0x55).collect()
     }
 
+    /// It does not know what the first one has written.
+    fn another_handle(&self) -> Log<Memory> {
+        Log::open(self.log.storage().clone()).unwrap()
+    }
+
     fn done(self) -> (Memory, Vec<Written>) {
         turn_into_one_of_a_directory(self.log.storage());
         (self.log.storage().clone(), self.written)
@@ -203,7 +208,8 @@ fn e4_a_live_epoch_that_lacks_a_record_is_damage() {
 #[test]
 fn e4_a_live_epoch_without_any_record_is_damage() {
     let history = History::new().epoch(&[5]);
-    history.log.begin_epoch(&Head { lsn: Lsn(0), ..history.head }, 1, b"again 1").unwrap();
+    let again = Head { lsn: Lsn(0), ..history.head };
+    history.another_handle().begin_epoch(&again, 1, b"again 1").unwrap();
     let (memory, written) = history.done();
     break_payload(&memory, &written[0]);
     assert_eq!(damage(&memory).0, Epoch(1));
@@ -215,7 +221,7 @@ fn e4_a_live_epoch_that_went_on_after_the_next_one_began_is_damage() {
     let history = History::new().epoch(&[5, 5]);
     let old = history.head;
     let history = history.epoch(&[5, 5]);
-    history.log.append(&old, 2, b"acknowledged").unwrap();
+    history.another_handle().append(&old, 2, b"acknowledged").unwrap();
     history.damage();
 }
 

@@ -575,7 +575,7 @@ mod tests {
 
     /// Is held up, and keeps what is said of that.
     #[derive(Default)]
-    struct HeldUp(Mutex<Vec<String>>);
+    struct HeldUp(Mutex<Vec<String>, { crate::sync::ranks::STUB }>);
 
     impl RunCheckpoint for HeldUp {
         fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {

@@ -120,13 +120,11 @@ impl<S: Store> WalConnection<S> {
     /// The connection has taken the database's exclusive lock.
     pub(super) fn locked_exclusively(&self) {
         KillPoint::ExclusivelyLocked.reached();
-        let mut closing = lock(&self.closing);
-        *closing =
-            if *closing == Closing::Announced { Closing::Exclusive } else { Closing::Leaving };
-        if *closing == Closing::Exclusive
-            && let Some(main) = lock(&self.main).as_deref()
-        {
-            self.store().closing_last(self, main);
+        let is_announced = *lock(&self.closing) == Closing::Announced;
+        *lock(&self.closing) = if is_announced { Closing::Exclusive } else { Closing::Leaving };
+        let main = lock(&self.main).clone();
+        if let Some(main) = main.filter(|_| is_announced) {
+            self.store().closing_last(self, &*main);
         }
     }
 
@@ -168,6 +166,7 @@ impl<S: Store> WalConnection<S> {
     /// SQLite closes the file that stands for its WAL.
     pub fn closing_wal(&self) {
         let wal = lock(&self.wal).take();
+        self.wal_is_open.store(false, Relaxed);
         if wal.is_some()
             && !self.is_checkpointer()
             && self.shared.open_wals.fetch_sub(1, Relaxed) == 1

@@ -21,8 +21,13 @@
 //! [`closing`]: super::closing
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Weak};
+
+use oneflush_blocklog::invariant;
 
 use super::closing::Closing;
 use super::held::Held;
@@ -34,12 +39,14 @@ use super::waiter::Waiter;
 use crate::config::{Durability, Options};
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::port::{
     Below, BusyHandler, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock, SyncRequest,
     WalIndex,
 };
 use crate::role::Role;
-use crate::sync::{Barrier, Mutex, lock};
+use crate::sync::{Barrier, Mutex, lock, ranks};
+use crate::wal_file::HEADER_BYTES;
 
 /// SQLite's default threshold for an automatic checkpoint, in frames
 /// (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
@@ -92,8 +99,9 @@ pub struct WalConnection<S: Store> {
     pub(crate) shared: Arc<Shared<S>>,
     pub(crate) purpose: Purpose,
     pub(super) me: Weak<WalConnection<S>>,
-    pub(crate) main: Mutex<Option<Arc<dyn MainFile>>>,
-    pub(crate) wal: Mutex<Option<Box<dyn Below>>>,
+    pub(crate) main: Mutex<Option<Arc<dyn MainFile>>, { ranks::MAIN }>,
+    pub(crate) wal: Mutex<Option<Box<dyn Below>>, { ranks::WAL }>,
+    pub(super) wal_is_open: AtomicBool,
     pub(crate) busy_handler: Mutex<Option<Arc<dyn BusyHandler>>>,
     pub(super) waiter: Waiter,
     /// A constant of [`mod@doing`]: what the connection does under its read lock.
@@ -122,12 +130,12 @@ pub struct WalConnection<S: Store> {
     pub(crate) header_unsynced: AtomicBool,
     pub(crate) checkpoint: Checkpoint,
     /// Frames, or a frame's header, held back to be written at once.
-    pub(crate) held: Mutex<Held>,
+    pub(crate) held: Mutex<Held, { ranks::HELD }>,
     pub(super) unchained: Unchained,
     /// The connection's lock on the database.
     pub(super) level: Mutex<LockLevel>,
     pub(super) put_off: Mutex<Option<PutOff>>,
-    pub(crate) closing: Mutex<Closing>,
+    pub(crate) closing: Mutex<Closing, { ranks::CLOSING }>,
     /// The connection has the turn to close.
     pub(super) has_turn_to_close: AtomicBool,
     /// The store's own state for this connection.
@@ -195,7 +203,7 @@ impl<S: Store> InWalMode for WalConnection<S> {
     }
 
     fn has_wal(&self) -> bool {
-        lock(&self.wal).is_some()
+        self.wal_is_open.load(Acquire)
     }
 
     fn level(&self) -> LockLevel {
@@ -245,6 +253,7 @@ impl<S: Store> WalConnection<S> {
             me: Weak::clone(me),
             main: Mutex::default(),
             wal: Mutex::default(),
+            wal_is_open: AtomicBool::new(false),
             busy_handler: Mutex::default(),
             waiter: Waiter::default(),
             doing: AtomicU8::new(doing::NOTHING),
@@ -287,10 +296,12 @@ impl<S: Store> WalConnection<S> {
     /// The number of published frames, if this connection uses the WAL index that all processes
     /// share.
     pub(crate) fn published_frames(&self) -> Option<u32> {
+        self.ask_index(|index| index.published_frames())
+    }
+
+    fn ask_index<T>(&self, ask: impl FnOnce(&dyn MainFile) -> Option<T>) -> Option<T> {
         let shares_index = self.shares_index.load(Relaxed);
-        shares_index
-            .then(|| lock(&self.main).as_deref().and_then(|main| main.published_frames()))
-            .flatten()
+        shares_index.then(|| lock(&self.main).as_deref().and_then(ask)).flatten()
     }
 
     pub(crate) fn is_likely_to_write(&self) -> bool {
@@ -321,6 +332,7 @@ impl<S: Store> WalConnection<S> {
     pub fn opened_wal(&self, wal: Box<dyn Below>) -> Result<(), Error> {
         self.store().opened_wal(self, wal.as_ref())?;
         *lock(&self.wal) = Some(wal);
+        self.wal_is_open.store(true, Release);
         if !self.is_checkpointer() {
             self.shared.open_wals.fetch_add(1, Relaxed);
         }
@@ -441,6 +453,17 @@ impl<S: Store> WalConnection<S> {
         self.shared.writes();
         match role {
             Role::Wal => {
+                let is_first = offset > 0 && !self.unsynced_frames.load(Relaxed);
+                let is_misplaced = is_first && mutant::is(Mutant::FrameMisplaced);
+                let offset = if is_misplaced { HEADER_BYTES } else { offset };
+                invariant!(
+                    "C2",
+                    "a commit does not write over a frame that is published",
+                    !is_first
+                        || self
+                            .ask_index(|index| index.published_end_bytes())
+                            .is_none_or(|end| end <= offset)
+                );
                 self.unchained.note(data, offset);
                 self.store().write_wal(self, below, data, offset).map_err(|error| match error {
                     Error::Below(code) => Error::Below(self.save_from_lost_log(code, below)),

@@ -18,7 +18,7 @@ use crate::port::{
 use crate::role::Role;
 use crate::strategy::{Door, Plain, PlainStore, Strategy};
 use crate::super_journal;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 use crate::test_stubs::{NoCheckpoints, NoLogs};
 use crate::test_wal::Wal;
 
@@ -34,7 +34,7 @@ struct Database {
     fails: Arc<AtomicBool>,
     /// True: another process has the write lock.
     is_taken: Arc<AtomicBool>,
-    calls: Arc<Mutex<Vec<Call>>>,
+    calls: Arc<Mutex<Vec<Call>, { ranks::STUB }>>,
 }
 
 impl Database {
@@ -162,7 +162,7 @@ fn a_pass_syncs_what_it_has_copied_before_sqlite_takes_it_for_done() {
 
 /// Notes what is written out.
 #[derive(Default)]
-struct WrittenOut(Mutex<Vec<(u64, u64)>>);
+struct WrittenOut(Mutex<Vec<(u64, u64)>, { ranks::STUB }>);
 
 impl RunCheckpoint for WrittenOut {
     fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use oneflush_blocklog::invariant;
+
 use super::connection::WalConnection;
 use super::flush::CommitNo;
 use super::store::Store;
@@ -72,7 +74,13 @@ impl<S: Store> WalConnection<S> {
             self.check_names(Some(wal))?;
             Ok(flushed)
         };
-        Ok(self.shared.flush.wait_for(number, queue, flush)?)
+        self.shared.flush.wait_for(number, queue, flush)?;
+        invariant!(
+            "C1",
+            "a commit is acknowledged after a flush that has covered it",
+            self.shared.flush.covers(number)
+        );
+        Ok(())
     }
 
     /// A checkpoint's sync of the database file.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::connection::taken;
 use crate::stats::clock;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 pub(super) struct Waiter {
     /// A thread has noted that the connection may be about to sleep. Since that note it has
@@ -14,7 +14,7 @@ pub(super) struct Waiter {
     pub may_sleep: AtomicBool,
     /// How often the connection has asked for such a lock after such a note. The mutex is held
     /// while a sleep tries the write lock.
-    pub asked: Mutex<u64>,
+    pub asked: Mutex<u64, { ranks::ASKED }>,
     /// Above 0: the next transaction is expected to write.
     pub prediction: AtomicI8,
     /// The connection waited for its turn and was told "busy" at the read lock. SQLite then reads

@@ -39,7 +39,7 @@ use crate::names::board_path;
 use crate::own_file::{OwnFile, open_to_lock};
 use crate::stats::clock;
 use crate::strategy::{Common, Holder, Tickets, WORDS};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
 const BYTES: usize = WORDS_BYTES + size_of::<BehindWords>();
@@ -81,7 +81,7 @@ pub struct BoardFile {
     path: String,
     log_path: String,
     /// Open as long as this process uses the log.
-    log: Mutex<Option<OwnFile>>,
+    log: Mutex<Option<OwnFile>, { ranks::FILES }>,
     pid: u32,
     /// This process has the lock.
     has_lock: AtomicBool,

@@ -13,6 +13,7 @@ use super::page_cache;
 use crate::config::{Options, StrategyKind};
 use crate::connection::Connection;
 use crate::engine::{Progress, RunCheckpoint};
+use crate::sync::apart;
 
 /// How many frames the first passes may leave to the last pass, which keeps writers waiting.
 const LEFT_FRAMES_MAX: u64 = 256;
@@ -152,7 +153,7 @@ pub fn open_and_retire(api: &Api, path: &str) -> Result<(), String> {
 }
 
 fn open_with(api: &Api, path: &str, options: Options) -> Result<bool, String> {
-    Connection::used_meanwhile(|| Ok(Db::open(api, path, &options)?.is_some()))
+    Connection::used_meanwhile(|| apart(|| Ok(Db::open(api, path, &options)?.is_some())))
 }
 
 #[derive(Debug, thiserror::Error)]

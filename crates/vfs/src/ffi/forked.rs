@@ -72,7 +72,7 @@ use crate::own_file;
 use crate::port::{Below, LockLevel, Purpose, ShmLock, WalIndex};
 use crate::role::Role;
 use crate::strategy::{Chosen, is_marked};
-use crate::sync::{StaticMutex, StaticMutexGuard};
+use crate::sync::{StaticMutex, StaticMutexGuard, ranks};
 
 /// How long a fork waits for our checkpoints to end.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -123,7 +123,8 @@ const ENDING: &str = "this process is ending";
 const NOT_AGAIN: &str = "its file may not be opened once more by this process";
 const NO_DESCRIPTOR: &str = "its files cannot be found among those of this process";
 
-static OPEN: LazyLock<StaticMutex<Vec<Opened>>> = LazyLock::new(StaticMutex::default);
+static OPEN: LazyLock<StaticMutex<Vec<Opened>, { ranks::OPENED }>> =
+    LazyLock::new(StaticMutex::default);
 static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
 
 /// Notes a file that was opened and has its state.
@@ -278,8 +279,8 @@ pub fn closing(file: *mut OpenFile) {
 struct Prepared {
     databases: Vec<Arc<Database>>,
     all: AllDatabases,
-    open: StaticMutexGuard<'static, Vec<Opened>>,
-    belts: StaticMutexGuard<'static, seatbelt::Table>,
+    open: StaticMutexGuard<'static, Vec<Opened>, { ranks::OPENED }>,
+    belts: StaticMutexGuard<'static, seatbelt::Table, { ranks::BELTS }>,
     own_files: StaticMutexGuard<'static, Vec<RawFd>>,
 }
 

@@ -52,7 +52,7 @@ use crate::error::Code;
 use crate::lock_bytes::{IN_USE, MAPPED, PENDING, SLOTS};
 use crate::own_file::OwnFile;
 use crate::port::{ShmLock, Stamp};
-use crate::sync::{Mutex, StaticMutexGuard, lock};
+use crate::sync::{Mutex, StaticMutexGuard, lock, ranks};
 pub use claims::Claimed;
 pub use index::OpenDatabase;
 use index::{Id, Index, Slots, TABLE, has_another_descriptor, has_posix_lock};
@@ -75,7 +75,7 @@ pub struct Belt {
     database: OpenDatabase,
     index_path: CString,
     canary: Arc<Canary>,
-    seat: Mutex<Seat>,
+    seat: Mutex<Seat, { ranks::SEAT }>,
     /// What is to be told in SQLite's error log.
     message: Mutex<Option<String>>,
     has_message: AtomicBool,
@@ -539,13 +539,13 @@ fn is_elsewhere(name: &Path, open: BorrowedFd<'_>) -> bool {
 }
 
 /// Nothing changes while the answer lives. For a fork.
-pub fn hold() -> StaticMutexGuard<'static, Table> {
+pub fn hold() -> StaticMutexGuard<'static, Table, { ranks::BELTS }> {
     TABLE.lock()
 }
 
 /// In the child of a fork: descriptors of databases that share an open file with the parent lead to
 /// another one afterwards (invariant 5). Answers those for which that failed.
-pub fn in_child(table: Option<StaticMutexGuard<'_, Table>>) -> Vec<RawFd> {
+pub fn in_child(table: Option<StaticMutexGuard<'_, Table, { ranks::BELTS }>>) -> Vec<RawFd> {
     GENERATION.fetch_add(1, SeqCst);
     let Some(mut table) = table else { return Vec::new() };
     // A thread that is not here may use the objects.

@@ -23,7 +23,7 @@ use crate::path;
 use crate::port::Deletion;
 use crate::role::Role;
 use crate::strategy::LogFiles;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 /// What `pAppData` points to: our VFS in one SQLite.
 pub struct Shim {
@@ -47,7 +47,7 @@ unsafe impl Send for Shim {}
 unsafe impl Sync for Shim {}
 
 /// One shim for each SQLite of this process that we are registered in.
-static SHIMS: LazyLock<Mutex<Vec<&'static Shim>>> = LazyLock::new(Mutex::default);
+static SHIMS: LazyLock<Mutex<Vec<&'static Shim>, { ranks::SHIMS }>> = LazyLock::new(Mutex::default);
 
 impl Shim {
     /// Our VFS in that SQLite, over its default VFS. None if SQLite has no default VFS.

@@ -83,6 +83,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use oneflush_blocklog::invariant;
+
 use super::tickets::{Ticket, Tickets};
 use crate::engine::{Gate, ProcessBatching};
 use crate::error::Code;
@@ -179,10 +181,13 @@ impl Board {
         Locked { board: self, logged_before: self.logged(), stays_busy }
     }
 
-    /// False: `Busy` is to be set before the change (invariant 2). Before `Open` is set, no other
-    /// process reads the board.
-    fn may_change(&self) -> bool {
-        self.is_busy() || !self.is_open()
+    /// Before `Open` is set, no other process reads the board.
+    fn changes(&self) {
+        invariant!(
+            "B1",
+            "the board is changed while `Busy` says so",
+            self.is_busy() || !self.is_open()
+        );
     }
 
     pub fn is_of(&self, other: &Board) -> bool {

@@ -13,11 +13,11 @@
 //! All these bytes lie in the first 512 bytes, so they change together. A crash may garble what is
 //! being written. So the log has page 1 whole before the guard is set or taken away.
 
-use oneflush_blocklog::Uuid;
 use oneflush_blocklog::group::page_crc;
+use oneflush_blocklog::{Uuid, invariant};
 
-use super::mutant::{self, Mutant};
 use crate::error::Code;
+use crate::mutant::{self, Mutant};
 use crate::port::Below;
 
 /// The range of the database header that the guard changes. It is written at once.
@@ -184,12 +184,15 @@ pub fn read(main: &dyn Below, buffer: &mut [u8], offset: u64) -> Result<(), Code
 /// Page 1 as a checkpoint writes it to a guarded database file. `None`: the page is written as it
 /// is. `log` is asked for page 1 only.
 pub fn guarded(page: &[u8], offset: u64, log: impl FnOnce() -> Option<Uuid>) -> Option<Vec<u8>> {
-    if offset != 0 || page.len() < END || mutant::is(Mutant::GuardClearedEarly) {
+    if offset != 0 || page.len() < END {
         return None;
     }
     let log = log()?;
     let mut page = page.to_vec();
-    set(&mut page, log);
+    if !mutant::is(Mutant::GuardClearedEarly) {
+        set(&mut page, log);
+    }
+    invariant!("G1", "page 1 names the log while the log is in use", of(&page) == Some(log));
     Some(page)
 }
 

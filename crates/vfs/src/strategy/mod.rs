@@ -16,7 +16,6 @@ mod in_wal_mode;
 mod log_files;
 mod log_life;
 mod maw;
-pub mod mutant;
 mod plain;
 mod space;
 mod stock;

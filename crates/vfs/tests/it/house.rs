@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use oneflush_testing::house::{self, Import};
 
 /// What may be imported of this crate by the folders that know no strategy and no raw call.
-const ENGINE: [&str; 11] = [
+const ENGINE: [&str; 12] = [
     "config",
     "error",
     "futex",
     "kill_point",
+    "mutant",
     "port",
     "role",
     "stats",

@@ -15,7 +15,7 @@ use crate::error::Code;
 use crate::lock_bytes::{MAPPED, SLOTS};
 use crate::own_file::OwnFile;
 use crate::port::ShmLock;
-use crate::sync::{Mutex, StaticMutex, lock};
+use crate::sync::{Mutex, StaticMutex, lock, ranks};
 
 const SLOTS_LEN: usize = (SLOTS.end - SLOTS.start) as usize;
 
@@ -81,7 +81,8 @@ pub struct Table {
     pub claims: Vec<Claim>,
 }
 
-pub static TABLE: LazyLock<StaticMutex<Table>> = LazyLock::new(StaticMutex::default);
+pub static TABLE: LazyLock<StaticMutex<Table, { ranks::BELTS }>> =
+    LazyLock::new(StaticMutex::default);
 
 impl Index {
     /// `stat`: of the file, when it was opened. It has *mapped*.

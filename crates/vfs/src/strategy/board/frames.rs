@@ -3,9 +3,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+use oneflush_blocklog::invariant;
+
 use super::Board;
 use super::words::{BITS_WORDS, FIRST_BITS, FIRST_PAGE, PAGES_WORDS, Word};
-use crate::strategy::mutant::{self, Mutant};
+use crate::error::Code;
+use crate::mutant::{self, Mutant};
+use crate::port::Below;
 
 impl Board {
     pub fn generation(&self) -> u64 {
@@ -13,7 +17,7 @@ impl Board {
     }
 
     pub fn next_generation(&self) {
-        debug_assert!(self.may_change(), "invariant 2: a generation begins while `Busy` is set");
+        self.changes();
         self.word(Word::Generation).fetch_add(1, SeqCst);
     }
 
@@ -60,6 +64,16 @@ impl Board {
         self.word(Word::ImageBytes).fetch_min(bytes, SeqCst);
     }
 
+    pub fn cut_image(&self, image: &dyn Below, bytes: u64) -> Result<(), Code> {
+        self.image_cut(bytes);
+        invariant!(
+            "E3",
+            "the image is cut when the board has told those who store to it",
+            self.image_bytes() <= bytes
+        );
+        image.truncate(bytes)
+    }
+
     pub fn image_cuts(&self) -> u64 {
         self.get(Word::ImageCuts)
     }
@@ -77,7 +91,7 @@ impl Board {
     }
 
     pub fn set_contained(&self, frame: u32) {
-        debug_assert!(self.may_change(), "invariant 2: a page is contained while `Busy` is set");
+        self.changes();
         if let Some((word, bit)) = self.bit_of(frame) {
             word.fetch_or(bit, SeqCst);
         }
@@ -85,13 +99,13 @@ impl Board {
 
     /// The log has the whole page of each frame up to this.
     pub fn set_all_contained(&self, upto: u32) {
-        debug_assert!(self.may_change(), "invariant 2: pages are contained while `Busy` is set");
+        self.changes();
         self.set(Word::Contained, u64::from(upto));
     }
 
     /// Forgets for all frames that the log has their pages.
     pub fn forget_contained(&self) {
-        debug_assert!(self.may_change(), "invariant 2: pages are forgotten while `Busy` is set");
+        self.changes();
         self.set(Word::Contained, 0);
         self.0.words()[FIRST_BITS..FIRST_PAGE].iter().for_each(|word| word.store(0, SeqCst));
     }
@@ -102,7 +116,7 @@ impl Board {
 
     /// The frame, which is being logged, is of this page.
     pub fn note_page(&self, frame: u32, page_no: u32) {
-        debug_assert!(self.may_change(), "invariant 2: a page is noted while `Busy` is set");
+        self.changes();
         let generation = self.generation();
         if self.get(Word::PagesGeneration) != generation {
             self.pages().iter().for_each(|word| word.store(0, SeqCst));

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use oneflush_blocklog::{Epoch, Head, Lsn};
+use oneflush_blocklog::{Epoch, Head, Lsn, invariant};
 
 use super::Board;
 use super::words::Word;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::port::{Below, SyncRequest};
 
 /// What the board says of the log of `eager`.
@@ -54,7 +55,7 @@ impl Board {
     }
 
     pub fn set_busy(&self, busy: bool) {
-        self.set(Word::Busy, u64::from(busy));
+        self.set(Word::Busy, u64::from(busy && !mutant::is(Mutant::BusyForgotten)));
     }
 
     pub fn failure(&self) -> Option<Code> {
@@ -67,6 +68,16 @@ impl Board {
         debug_assert_ne!(code, Code(0), "invariant 4: `Failed` is set");
         self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
         self.set(Word::Failed, code.0 as u64);
+    }
+
+    /// The next record goes to `head`.
+    pub fn appends_at(&self, head: &Head) {
+        invariant!(
+            "B2",
+            "a record is appended where the last process has left the log",
+            (head.lsn, head.epoch.0, head.position)
+                == (self.last_lsn(), self.get(Word::Epoch), self.get(Word::Position))
+        );
     }
 
     /// The number of the record that the holder of the lock may be writing.
@@ -133,7 +144,7 @@ impl Board {
 
     /// Puts on the board where the next record goes. `Logged` comes last (invariant 3).
     pub fn show(&self, shown: &Shown) {
-        debug_assert!(self.may_change(), "invariant 2: the log is shown while `Busy` is set");
+        self.changes();
         let words = self.0.words();
         let Head { epoch, position, lsn, previous, lane_bytes } = shown.head;
         for (at, (word, value)) in [

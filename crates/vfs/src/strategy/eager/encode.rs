@@ -13,9 +13,9 @@ use oneflush_blocklog::group::{Base, Begin, GroupWriter, PageEntry, page_crc};
 use super::log::OpenLog;
 use super::recent::Frames;
 use crate::error::Code;
+use crate::mutant::{self, Mutant};
 use crate::port::Below;
 use crate::strategy::board::Board;
-use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::WalFile;
 
 /// A page that is no longer than this without its zeros goes into the log whole. No checkpoint then

@@ -173,7 +173,7 @@ mod tests {
     /// Notes what it is asked for, and stores nothing. Its file has 1 MiB.
     #[derive(Clone)]
     struct Noted {
-        asked: Arc<Mutex<Vec<Asked>>>,
+        asked: Arc<Mutex<Vec<Asked>, { crate::sync::ranks::STUB }>>,
         page_bytes: u64,
     }
 

@@ -37,18 +37,18 @@
 //!   enters "on the database".
 
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES};
-use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta, is_full};
+use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta, invariant, is_full};
 use rustc_hash::FxHashMap;
 
 use super::encode::Draft;
 use super::recent::{Frames, Pages};
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::port::{Below, SyncRequest};
 use crate::strategy::board::{Board, Shown};
 use crate::strategy::guard;
 use crate::strategy::log_files::{LogFile, code_of, settle};
-use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{self, WalFile};
 
 /// A record with more bytes of pages is not worth it. The image is synced instead, which writes the
@@ -280,9 +280,10 @@ impl OpenLog {
         if last_frames.len() * self.page_bytes > RECORD_PAGES_BYTES_MAX {
             return self.through_image(board, &image, target);
         }
-        debug_assert!(
-            self.begun || self.logged == 0 || mutant::is(Mutant::EpochAfterRecovery),
-            "invariant 5: an epoch on the database begins when no frame is needed"
+        invariant!(
+            "E1",
+            "an epoch on the database file begins when no frame is needed",
+            self.begun || self.logged == 0
         );
         let begin = (!self.begun).then_some(Begin::Database);
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
@@ -519,9 +520,10 @@ impl OpenLog {
             });
         }
         if is_last {
-            debug_assert!(
-                self.pages.keys().all(|&page_no| !self.is_missing(board, page_no)),
-                "invariant 3: every page is contained before the checkpoint writes"
+            invariant!(
+                "E2",
+                "a checkpoint writes pages when the log has them whole",
+                self.pages.values().all(|page| self.is_contained(board, page))
             );
             debug_assert!(
                 self.records_in_epoch > 1,
@@ -554,8 +556,7 @@ impl OpenLog {
         }
         // Not to 0 bytes: see `WalFile::empty`. SQLite writes the header next.
         if image.size_bytes()? > wal_file::HEADER_BYTES {
-            board.image_cut(wal_file::HEADER_BYTES);
-            image.truncate(wal_file::HEADER_BYTES)?;
+            board.cut_image(image, wal_file::HEADER_BYTES)?;
         }
         Ok(())
     }

@@ -81,6 +81,7 @@ use self::waiting::Entrance;
 use crate::engine::For;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::names::image_path;
 use crate::port::Below;
 use crate::stats::clock;
@@ -88,9 +89,8 @@ use crate::strategy::board::{Board, OwnBoard};
 use crate::strategy::guard;
 use crate::strategy::log_files::LogFiles;
 use crate::strategy::log_life::LogLife;
-use crate::strategy::mutant::{self, Mutant};
 use crate::strategy::space::Space;
-use crate::sync::{Mutex, MutexGuard, lock};
+use crate::sync::{Mutex, MutexGuard, lock, ranks};
 use crate::wal_file::{self, WalFile};
 
 /// An image of this age is cut when SQLite begins it anew. The kernel writes back what has been
@@ -109,12 +109,12 @@ pub struct EagerLog {
     appending: Entrance,
     /// Held over an append and its flush. Taken after the board's lock, so no thread waits here for
     /// another process.
-    state: Mutex<State>,
+    state: Mutex<State, { ranks::LOG }>,
     /// The board, for writers that need it while another thread appends.
     own_board: OwnBoard,
     /// Committed frames that are not logged yet. This lock is taken last and never held over a
     /// write.
-    unlogged: Mutex<Frames>,
+    unlogged: Mutex<Frames, { ranks::UNLOGGED }>,
     image: ImageStore,
     space: Space,
 }
@@ -182,7 +182,7 @@ impl EagerLog {
         self.space.note(self.life.files.room(&self.life.path));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State, { ranks::LOG }> {
         lock(&self.state)
     }
 
@@ -270,6 +270,7 @@ impl EagerLog {
         if !mutant::is(Mutant::StaleHead) || !log.begun {
             log.follow(board, image)?;
         }
+        board.appends_at(&log.head);
         board.set_busy(true);
         KillPoint::Busy.reached();
         log.share_bytes_max = self.space.share_bytes();

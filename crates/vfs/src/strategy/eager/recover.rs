@@ -18,9 +18,9 @@ use super::building::{Building, build};
 use super::log::{OpenLog, Page};
 use super::rebuilt::RebuiltPages;
 use crate::error::Code;
+use crate::mutant::{self, Mutant};
 use crate::port::Below;
 use crate::strategy::log_files::{LogFile, code_of, settle};
-use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{Chain, WalFile};
 
 /// The pages that are made may take this much memory.

@@ -17,7 +17,7 @@ use crate::port::{Below, Deletion, DeviceCharacteristics, MainFile, SyncRequest}
 use crate::role::Role;
 use crate::strategy::board::{Board, OwnBoard};
 use crate::strategy::guard;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 /// A checkpoint is due at this many frames in the image, whatever SQLite's own threshold says. The
 /// other reasons are in the constants below and in [`Store::checkpoint_is_due`].
@@ -51,7 +51,7 @@ pub struct Own {
     /// succeeded.
     released_frame: AtomicU64,
     /// Frames of this transaction that were written to the image.
-    pub(super) frames: Mutex<Frames>,
+    pub(super) frames: Mutex<Frames, { ranks::FRAMES }>,
     pub(super) frame: Mutex<Frame>,
     /// The connection has opened the image, or tried to.
     used_log: AtomicBool,
@@ -343,8 +343,7 @@ impl Store for EagerLog {
         if let (0, Some(main)) = (size_bytes, lock(&connection.main).as_deref()) {
             connection.restart_image(main, image)?;
         }
-        self.board().image_cut(size_bytes);
-        Ok(image.truncate(size_bytes)?)
+        Ok(self.board().cut_image(image, size_bytes)?)
     }
 
     fn write_page(

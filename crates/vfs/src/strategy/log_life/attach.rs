@@ -24,11 +24,11 @@ use super::{AttachError, KeptLog, LogLife, why_kept};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::names::{aside_path, board_path, kept_path, wal_path};
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::Board;
 use crate::strategy::guard;
-use crate::strategy::mutant::{self, Mutant};
 
 /// How often an opener that waits for the board's lock looks whether it can join without it. The
 /// one that has the lock may be making the log.

@@ -29,7 +29,7 @@ use super::log_files::{LogFile, LogFiles, fail};
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;
 use crate::port::Below;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, ranks};
 
 pub use self::attach::{Attached, How, write_guard};
 pub use self::attach_error::AttachError;
@@ -77,7 +77,7 @@ pub struct LogLife<L> {
     pub files: Arc<dyn LogFiles>,
     patience: Patience,
     /// One thread at a time mends.
-    mending: Mutex<()>,
+    mending: Mutex<(), { ranks::MENDING }>,
     kind: PhantomData<fn() -> L>,
 }
 

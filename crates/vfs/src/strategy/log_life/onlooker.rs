@@ -41,7 +41,7 @@ use crate::strategy::guard;
 use crate::strategy::log_files::{LogFile, LogFiles, LogInUse};
 use crate::strategy::which_log::path_of_log;
 use crate::strategy::{AbsorbsJournal, Stock, Strategy};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 /// Databases of which SQLite's error log says already that the strategy is not in force.
 static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
@@ -68,7 +68,7 @@ pub struct Onlooker {
     /// Keeps the log in use while the WAL is open.
     in_use: Mutex<Option<LogInUse>>,
     /// The log, where it is the WAL.
-    logged_wal: Mutex<Option<Arc<dyn LoggedWal>>>,
+    logged_wal: Mutex<Option<Arc<dyn LoggedWal>>, { ranks::LOOKS_ON }>,
     /// None: the log is not the WAL.
     open_logged_wal: Option<OpenLoggedWal>,
     /// A read transaction has begun, and its first look at the WAL comes.

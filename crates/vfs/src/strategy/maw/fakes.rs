@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::overlay::Overlay;
 use crate::error::Code;
 use crate::port::{Below, DeviceCharacteristics, LockLevel, SyncRequest};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
@@ -25,7 +25,7 @@ pub enum Call {
 
 /// A database file, and what an atomic write keeps apart.
 #[derive(Default)]
-pub struct Disk(Mutex<State>);
+pub struct Disk(Mutex<State, { ranks::STUB }>);
 
 #[derive(Default)]
 struct State {
@@ -135,7 +135,7 @@ impl Below for Disk {
 /// A file whose blocks can change places with a disk's, as the kernel checks it.
 pub struct Temporary {
     pub block_bytes: u64,
-    file: Mutex<(Vec<u8>, Vec<bool>)>,
+    file: Mutex<(Vec<u8>, Vec<bool>), { ranks::STUB }>,
 }
 
 impl Temporary {

@@ -15,11 +15,11 @@ use crate::names::journal_path;
 use crate::port::{Below, SyncRequest};
 use crate::strategy::guard;
 use crate::strategy::log_files::LogFiles;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 /// The change counter as this process has left it.
 #[derive(Default)]
-pub struct LastCommit(Mutex<Option<u32>>);
+pub struct LastCommit(Mutex<Option<u32>, { ranks::FILES }>);
 
 impl LastCommit {
     /// A batch is about to be committed. Makes sure that no journal of another can come back.

@@ -31,11 +31,11 @@ use super::open_log::OpenLog;
 use super::record::{Link, Record};
 use crate::config::Options;
 use crate::error::Code;
+use crate::mutant::{self, Mutant};
 use crate::names::{aside_path, database_of, maw_path};
 use crate::strategy::guard::{self, HEADER_BYTES};
 use crate::strategy::log_files::{LogFile, LogFiles};
 use crate::strategy::log_life::{AttachError, KeptLog, LogLife};
-use crate::strategy::mutant::{self, Mutant};
 
 /// The other side, as the user has named it.
 static NAMED: OnceLock<String> = OnceLock::new();

@@ -85,6 +85,7 @@ use crate::config::{Atomic, Durability, Options, StrategyKind};
 use crate::engine::Harm;
 use crate::error::{Code, Error};
 use crate::journal_end::Seen;
+use crate::mutant::{self, Mutant};
 use crate::names::journal_path;
 use crate::port::{
     Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock,
@@ -93,9 +94,8 @@ use crate::port::{
 use crate::role::Role;
 use crate::strategy::guard;
 use crate::strategy::log_files::LogFiles;
-use crate::strategy::mutant::{self, Mutant};
 use crate::super_journal;
-use crate::sync::{Mutex, MutexGuard, lock};
+use crate::sync::{Mutex, MutexGuard, lock, ranks};
 
 /// A transaction may take so much memory before it goes on as an ordinary one. No log takes a
 /// transaction that is larger than the log may be.
@@ -116,7 +116,7 @@ pub struct Maw {
     log: Arc<MawLog>,
     /// What does everything that no absorbed transaction is concerned with.
     inner: Chosen,
-    state: Mutex<State>,
+    state: Mutex<State, { ranks::ABSORBED }>,
 }
 
 struct State {
@@ -191,7 +191,7 @@ impl Maw {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State, { ranks::ABSORBED }> {
         lock(&self.state)
     }
 
@@ -231,7 +231,10 @@ impl Maw {
 
     /// The state, for a call on the database file. What a failed commit has left there is mended
     /// before.
-    fn settled(&self, below: &dyn Below) -> Result<MutexGuard<'_, State>, Error> {
+    fn settled(
+        &self,
+        below: &dyn Below,
+    ) -> Result<MutexGuard<'_, State, { ranks::ABSORBED }>, Error> {
         let mut state = self.state();
         if state.is_unsettled && state.transaction.is_none() {
             self.log.finish(below, state.level)?;

@@ -30,13 +30,13 @@ use super::shared::{epoch_bytes_max, epoch_bytes_min};
 use crate::config::{Options, StrategyKind};
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::names::maw_path;
 use crate::port::Below;
 use crate::strategy::board::{Board, Shown};
 use crate::strategy::guard::{self, Mode};
 use crate::strategy::log_files::{LogFile, code_of};
 use crate::strategy::log_life::{AttachError, KeptLog};
-use crate::strategy::mutant::{self, Mutant};
 use crate::strategy::page_one_of_log;
 
 /// A lane grows by its own size, and by this much at most unless a record needs more.

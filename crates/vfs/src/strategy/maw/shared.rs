@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use oneflush_blocklog::{Lsn, Uuid};
+use oneflush_blocklog::{Lsn, Uuid, invariant};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -40,14 +40,14 @@ use crate::config::Options;
 use crate::engine::Saved;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::names::journal_path;
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::{Board, Private};
 use crate::strategy::guard;
 use crate::strategy::log_files::{LogFiles, code_of};
 use crate::strategy::log_life::{AttachError, Attached, How, LogLife};
-use crate::strategy::mutant::{self, Mutant};
-use crate::sync::{Mutex, MutexGuard, lock};
+use crate::sync::{Mutex, MutexGuard, lock, ranks};
 
 /// With so many bytes of records in an epoch, a commit syncs the database file first and begins an
 /// epoch. The syncer has most of the file written by then. A small log has short epochs.
@@ -70,7 +70,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 pub struct MawLog {
     life: LogLife<OpenLog>,
     process: u32,
-    state: Mutex<State>,
+    state: Mutex<State, { ranks::MAW_LOG }>,
     counts: Mutex<Counts>,
     /// For providers that are no log.
     pub last_commit: LastCommit,
@@ -133,6 +133,8 @@ fn no_board() -> Board {
     Board::new(Arc::new(Private::default()))
 }
 
+pub type StateGuard<'a> = MutexGuard<'a, State, { ranks::MAW_LOG }>;
+
 impl MawLog {
     pub fn new(path: &str, files: Arc<dyn LogFiles>) -> MawLog {
         MawLog {
@@ -169,7 +171,7 @@ impl MawLog {
         &self.life
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> StateGuard<'_> {
         lock(&self.state)
     }
 
@@ -561,6 +563,7 @@ impl MawLog {
     ) -> Result<Outcome, Error> {
         must_be_whole(board)?;
         log.follow(board);
+        board.appends_at(&log.head);
         if board.linked_behind().is_some() {
             self.leave(log, board, main)?;
         }
@@ -610,8 +613,13 @@ impl MawLog {
     pub fn sync(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Code> {
         if !mutant::is(Mutant::EpochUnsynced) {
             self.sync_file(board, main)?;
+            board.note_synced(log.head.lsn);
         }
-        board.note_synced(log.head.lsn);
+        invariant!(
+            "M1",
+            "an epoch ends when the database file is durable",
+            board.synced_lsn() >= log.head.lsn
+        );
         log.end_epoch();
         Ok(())
     }

@@ -43,16 +43,15 @@ use super::overlay::Batch;
 use super::provider::Outcome;
 use super::record::Link;
 use super::replay::Replayed;
-use super::shared::{MawLog, State, must_be_whole, under_lock};
+use super::shared::{MawLog, State, StateGuard, must_be_whole, under_lock};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::port::Below;
 use crate::strategy::board::Board;
 use crate::strategy::log_files::{LogFile, LogFiles};
 use crate::strategy::log_life::{AttachError, KeptLog, LogLife};
-use crate::strategy::mutant::{self, Mutant};
-use crate::sync::MutexGuard;
 
 /// How often a commit asks another database to leave the log.
 const LEAVE_POLL: Duration = Duration::from_millis(2);
@@ -125,7 +124,7 @@ pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
 
 /// The database whose log gets the record. It is one that another of them is linked to, or the
 /// last. SQLite closes databases in order, so the last one is not closed before the others.
-fn coordinator(states: &mut [MutexGuard<'_, State>]) -> Result<usize, Error> {
+fn coordinator(states: &mut [StateGuard<'_>]) -> Result<usize, Error> {
     let uuids: Vec<Option<Uuid>> = states.iter().map(|state| state.uuid()).collect();
     for state in states.iter_mut() {
         if let Some(link) = state.link()?
@@ -139,7 +138,7 @@ fn coordinator(states: &mut [MutexGuard<'_, State>]) -> Result<usize, Error> {
 
 /// Two different elements.
 fn two<'a, 's>(
-    states: &'a mut [MutexGuard<'s, State>],
+    states: &'a mut [StateGuard<'s>],
     one: usize,
     other: usize,
 ) -> (&'a mut State, &'a mut State) {
@@ -203,7 +202,7 @@ fn prepare_member(
 /// Names the databases that are about to be linked in the coordinator's log (invariant 5).
 fn announce(
     parts: &[Part<'_>],
-    states: &mut [MutexGuard<'_, State>],
+    states: &mut [StateGuard<'_>],
     at: usize,
     unlinked: &[usize],
     ends_epoch: bool,
@@ -269,7 +268,7 @@ fn place_of(part: &State, coordinator: Place) -> Place {
 
 fn append(
     parts: &[Part<'_>],
-    states: &mut [MutexGuard<'_, State>],
+    states: &mut [StateGuard<'_>],
     at: usize,
     ends_epoch: bool,
 ) -> Result<Outcome, Error> {

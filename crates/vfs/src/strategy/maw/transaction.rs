@@ -16,11 +16,11 @@ use super::provider::Outcome;
 use crate::config::{Durability, Options};
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::names::journal_path;
 use crate::port::{Below, SyncRequest};
 use crate::strategy::guard;
 use crate::strategy::log_files::LogFiles;
-use crate::strategy::mutant::{self, Mutant};
 
 #[derive(Default)]
 pub struct Transaction {

@@ -25,8 +25,8 @@ use super::overlay::Batch;
 use super::provider::{Outcome, Poison, Provider};
 use crate::config::Atomic;
 use crate::error::{Code, Error};
+use crate::mutant::{self, Mutant};
 use crate::port::{Below, ExchangeFile};
-use crate::strategy::mutant::{self, Mutant};
 
 pub struct Xfs {
     file: Box<dyn ExchangeFile>,

@@ -35,7 +35,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::engine::Gate;
 use crate::own_file::OwnFile;
-use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, ranks, wait, wait_timeout};
 use crate::threads;
 
 /// How long the door may be held without the write lock.
@@ -44,7 +44,7 @@ const IDLE_MAX: Duration = Duration::from_millis(5);
 pub struct Door {
     /// The path of the WAL.
     path: String,
-    state: Mutex<State>,
+    state: Mutex<State, { ranks::FILES }>,
     changed: Condvar,
 }
 
@@ -165,7 +165,7 @@ impl Door {
         state.file.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State, { ranks::FILES }> {
         lock(&self.state)
     }
 }

@@ -23,7 +23,7 @@ use oneflush_blocklog::belonging::is_at;
 use oneflush_blocklog::record_lock::{record_lock_at, record_lock_in};
 
 use crate::own_file::OwnFile;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 
 /// A byte for each process. SQLite itself never locks the WAL.
 const BYTES: Range<i64> = 0x4000_0000..0x8000_0000;
@@ -32,7 +32,7 @@ const BYTES: Range<i64> = 0x4000_0000..0x8000_0000;
 pub struct Shown {
     path: String,
     /// The file with the lock. None: this process shows nothing.
-    file: Mutex<Option<OwnFile>>,
+    file: Mutex<Option<OwnFile>, { ranks::FILES }>,
 }
 
 impl Shown {

@@ -27,16 +27,16 @@ use super::store::InUse;
 use crate::config::WalSync;
 use crate::error::Code;
 use crate::strategy::board::Covered;
-use crate::sync::{Condvar, Mutex, lock, wait, wait_timeout};
+use crate::sync::{Condvar, Mutex, lock, ranks, wait, wait_timeout};
 use crate::threads;
 
 /// The frames of commits that are acknowledged and not written.
 #[derive(Default)]
 pub struct Grouping {
-    state: Mutex<State>,
+    state: Mutex<State, { ranks::GROUP }>,
     changed: Condvar,
     /// Held over a write of the buffer (invariant 3).
-    writing: Mutex<()>,
+    writing: Mutex<(), { ranks::GROUP_WRITING }>,
     has_frames: AtomicBool,
 }
 

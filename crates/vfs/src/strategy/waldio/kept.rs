@@ -11,12 +11,12 @@ use super::slot_file::SlotFile;
 use super::view::WalView;
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;
+use crate::mutant::{self, Mutant};
 use crate::names::waldio_path;
 use crate::port::Below;
 use crate::strategy::guard;
 use crate::strategy::log_files::LogFile;
 use crate::strategy::log_life::{AttachError, KeptLog};
-use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{Committed, HEADER_BYTES, WalFile};
 
 /// A log that is in use.

@@ -17,7 +17,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use oneflush_blocklog::group::page_crc;
-use oneflush_blocklog::{AlignedBuffer, Error as LogError, Storage, Uuid, Written, is_full};
+use oneflush_blocklog::{
+    AlignedBuffer, Error as LogError, Storage, Uuid, Written, invariant, is_full,
+};
 use rustc_hash::FxHashSet;
 
 use super::header::{self, LogHeader};
@@ -25,10 +27,10 @@ use super::slots::{self, Displaced, Found, Geometry, Header, Place, WalSalts};
 use crate::config::Layout;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::strategy::chunk::chunk_at;
 use crate::strategy::log_files::LogFile;
-use crate::strategy::mutant::{self, Mutant};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 /// No more than this is read or written at once.
@@ -49,7 +51,7 @@ pub struct SlotFile {
     slots: AtomicU32,
     extensions: AtomicU64,
     /// Writes are durable when they return.
-    writing: Mutex<Writing>,
+    writing: Mutex<Writing, { ranks::SLOTS }>,
     buffers: Mutex<Vec<AlignedBuffer>>,
     /// A frame needed the lane.
     used_lane: AtomicBool,
@@ -434,9 +436,17 @@ impl SlotFile {
                 }
             }
         }
+        let displaced: usize = lane.iter().map(|block| block.entries.len()).sum();
         let written = lane
             .iter()
-            .try_for_each(|block| self.write_lane(writing, block, how))
+            .try_fold(0, |done, block| Ok(done + self.write_lane(writing, block, how)?))
+            .map(|done| {
+                invariant!(
+                    "W1",
+                    "what a frame displaces is in the lane before its slot is written",
+                    done == displaced
+                );
+            })
             .and_then(|()| self.write_again_before(first, how))
             .and_then(|()| self.write_blocks(&blocks, geometry.slot(first), how.durable));
         writing.blocks = blocks;
@@ -464,7 +474,13 @@ impl SlotFile {
         self.write_blocks(&slot, offset, how.durable)
     }
 
-    fn write_lane(&self, writing: &mut Writing, lane: &LaneBlock, how: Write) -> Result<(), Code> {
+    /// How many entries were written.
+    fn write_lane(
+        &self,
+        writing: &mut Writing,
+        lane: &LaneBlock,
+        how: Write,
+    ) -> Result<usize, Code> {
         let geometry = self.geometry();
         self.used_lane.store(true, Relaxed);
         let has_entries = self.prepare_lane(writing, lane.head)?;
@@ -483,13 +499,14 @@ impl SlotFile {
             let at = *back as usize * FRAME_HEADER_BYTES;
             block[at..at + FRAME_HEADER_BYTES].copy_from_slice(displaced);
         }
-        if !mutant::is(Mutant::LaneForgotten) {
+        let is_forgotten = mutant::is(Mutant::LaneForgotten);
+        if !is_forgotten {
             let durable = how.durable && !mutant::is(Mutant::LaneUnflushed);
             self.write_blocks(&block, geometry.lane(lane.head), durable)?;
             KillPoint::LaneWritten.reached();
         }
         self.give_back(block);
-        Ok(())
+        Ok(if is_forgotten { 0 } else { lane.entries.len() })
     }
 
     /// Makes a piece of the lane ready (invariant 1). A piece with nothing but zeros may be a hole.

@@ -38,7 +38,7 @@
 //!   here. In the paper the padded header comes first. The same bytes are written.
 
 use crate::config::Layout;
-use crate::strategy::mutant::{self, Mutant};
+use crate::mutant::{self, Mutant};
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 /// The unit of a slot's length, in bytes.

@@ -16,6 +16,7 @@ use super::view::WalView;
 use crate::config::{Options, StrategyKind, WalSync};
 use crate::engine::{For, Header, InWalMode, Store, WalConnection};
 use crate::error::{Code, Error};
+use crate::mutant::{self, Mutant};
 use crate::names::waldio_path;
 use crate::port::{Below, Deletion, DeviceCharacteristics, LockLevel, MainFile, SyncRequest};
 use crate::role::Role;
@@ -23,8 +24,7 @@ use crate::strategy::board::{Board, OwnBoard};
 use crate::strategy::guard;
 use crate::strategy::log_files::{LogFiles, say_failed};
 use crate::strategy::log_life::{AttachError, Attached, How, LogLife, write_guard};
-use crate::strategy::mutant::{self, Mutant};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, ranks};
 use crate::wal_file::FRAME_HEADER_BYTES;
 
 /// No generation of the board.
@@ -39,7 +39,7 @@ const FRAMES_PATIENCE: Duration = Duration::from_millis(500);
 /// What the connections of this process to one database share.
 pub struct WaldioStore {
     life: LogLife<OpenLog>,
-    state: Mutex<State>,
+    state: Mutex<State, { ranks::LOG }>,
     own_board: OwnBoard,
     pub(super) cache: Cache,
     pub(super) grouping: Arc<Grouping>,
@@ -69,7 +69,7 @@ pub struct Own {
     used_log: AtomicBool,
     /// The log and its board, while the connection has the WAL open.
     in_use: Mutex<Option<Arc<InUse>>>,
-    pub(super) transaction: Mutex<Transaction>,
+    pub(super) transaction: Mutex<Transaction, { ranks::TRANSACTION }>,
     /// The last frame that this transaction has written to the log.
     pub(super) written: AtomicU32,
     /// The last transaction was synced. So the next will be, most likely.
@@ -84,7 +84,7 @@ pub struct Own {
     /// The last frame of the last commit, where no WAL index is shared.
     pub(super) committed: AtomicU32,
     /// Frames that a recovery has read ahead, and the first of them.
-    pub(super) ahead: Mutex<(u32, Vec<u8>)>,
+    pub(super) ahead: Mutex<(u32, Vec<u8>), { ranks::AHEAD }>,
 }
 
 impl Own {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{MawLog, State, must_be_whole, under_lock};
+use super::{MawLog, State, StateGuard, must_be_whole, under_lock};
 use crate::error::{Code, Error};
 use crate::names::maw_path;
 use crate::port::{Below, LockLevel, SyncRequest};
@@ -10,7 +10,7 @@ use crate::strategy::guard;
 use crate::strategy::log_life::KeptLog;
 use crate::strategy::maw::OpenLog;
 use crate::strategy::maw::linked::{self, Linked};
-use crate::sync::{MutexGuard, lock};
+use crate::sync::lock;
 
 /// How long a commit waits for another database to leave the log. SQLite takes no "busy" there any
 /// more, only an I/O error. Who has that database locked may wait for this one, until its busy
@@ -97,7 +97,7 @@ impl MawLog {
         }
     }
 
-    fn close_log(&self, mut state: MutexGuard<'_, State>, main: &dyn Below, level: LockLevel) {
+    fn close_log(&self, mut state: StateGuard<'_>, main: &dyn Below, level: LockLevel) {
         let (link, uuid) = (state.link().ok().flatten(), state.uuid());
         let mut has_retired = false;
         if state.board.failure().is_none() {

@@ -11,21 +11,29 @@ pub enum Mutant {
     /// A page is copied from one that only the database file has. The source is taken for one that
     /// the log has.
     SourcesUncounted,
-    /// A checkpoint logs no page before it overwrites it (invariant 3 of the log).
+    /// A commit is acknowledged before a flush has covered it (C1).
+    AcknowledgedUncovered,
+    /// The first frame of a commit is written over the first one of the WAL (C2).
+    FrameMisplaced,
+    /// After a failed flush the next commit tries another one (C3).
+    FailureForgotten,
+    /// The board is changed without `Busy` (B1).
+    BusyForgotten,
+    /// A checkpoint logs no page before it overwrites it (E2).
     NoPageImages,
-    /// The first checkpoint that writes page 1 takes the guard away, while the log is in use.
+    /// The first checkpoint that writes page 1 takes the guard away, while the log is in use (G1).
     GuardClearedEarly,
     /// The guard is written when the log begins, and becomes durable some time later.
     GuardSetLate,
     /// The guard names the log but does not change the version. So SQLite alone opens the file.
     GuardUnseen,
     /// A process goes on from where it left the log, wherever other processes have left it
-    /// meanwhile.
+    /// meanwhile (B2).
     StaleHead,
     /// The first commit after a recovery begins an epoch, as if the database file had what was
-    /// recovered.
+    /// recovered (E1).
     EpochAfterRecovery,
-    /// With `waldio`: displaced bytes do not go to the lane.
+    /// With `waldio`: displaced bytes do not go to the lane (W1).
     LaneForgotten,
     /// With `waldio`: the log gets no copy of page 1.
     PageOneNotKept,
@@ -47,7 +55,7 @@ pub enum Mutant {
     BusyUnseen,
     /// With `maw`: the first touch of a page is a delta against the page in place (rule 5).
     DeltaAgainstPlace,
-    /// With `maw`: an epoch begins before the database file is synced.
+    /// With `maw`: an epoch begins before the database file is synced (M1).
     EpochUnsynced,
     /// With `maw`: a super-journal's name goes into an absorbed journal, and each database commits
     /// at its own journal's end (rule 3).
@@ -68,7 +76,7 @@ pub enum Mutant {
     JournalVisible,
     /// With `maw`: the end of a rollback commits what was rolled back (rule 2).
     RollbackCommits,
-    /// The board is not told that the image became shorter (invariant 2 of `image_store.rs`).
+    /// The board is not told that the image became shorter (E3).
     CutUntold,
 }
 
