@@ -10,7 +10,7 @@
 //! | what a record holds | `entry.rs` |
 //! | how entries become records | `records.rs` |
 //! | how bytes are packed | `pack.rs` (P1 to P3) |
-//! | operations, syncs, epochs | `tree/` (invariants T1 to T8 at its head) |
+//! | operations, syncs, epochs | `tree/` (invariants T1 to T9 at its head) |
 //! | what the log wants the lower to have | `fold.rs` (F1 to F4) |
 //! | a real directory below | `directory/` (D1 to D4) |
 //! | mounting it by FUSE | `mount/` (M1 to M3, P1, P2) |

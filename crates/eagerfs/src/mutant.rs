@@ -6,30 +6,43 @@
 pub enum Mutant {
     /// The pending operations are not in the record of a sync.
     OperationsLeftOut,
-    /// An epoch is released before the lower is synced.
+    /// An operation is numbered before the one that came before it (T1).
+    NumberedBefore,
+    /// The bytes of a record stand before its operations (T2).
+    BytesNumberedEarly,
+    /// A sync is acknowledged, and its record is not written (T3).
+    RecordNotWritten,
+    /// An epoch is released before the lower is synced (T6).
     EarlyRelease,
-    /// The same where the next epoch needs the lane.
+    /// The same where the next epoch needs the lane (T6).
     EarlyReleaseWhenFull,
-    /// What was logged of a file stays after a sync of the lower.
+    /// What was logged of a file stays after a sync of the lower (T5).
     NotVoided,
-    /// A file is cut before a record says so.
+    /// A file is cut before a record says so (T4).
     CutBeforeLog,
     /// Recovery gives a remade object its name before the log has its identity.
     IdentityAfterName,
     /// Recovery takes a remade object for a stranger.
     IdentityNotRead,
-    /// A file replaces another before its bytes are logged.
+    /// A file replaces another before its bytes are logged (T7).
     NameBeforeContents,
     /// A sync that is the lower's does not sync the file.
     FileNotSynced,
+    /// After a failed sync or write the tree goes on (T8).
+    FailureForgotten,
+    /// The lower is not marked (T9).
+    NotMarked,
     /// The log is retired before what was replayed is durable.
     ReplayNotSynced,
     /// An unmount removes the log before the lower is durable.
     UnmountNotSynced,
 }
 
-pub const ALL: [Mutant; 11] = [
+pub const ALL: [Mutant; 16] = [
     Mutant::OperationsLeftOut,
+    Mutant::NumberedBefore,
+    Mutant::BytesNumberedEarly,
+    Mutant::RecordNotWritten,
     Mutant::EarlyRelease,
     Mutant::EarlyReleaseWhenFull,
     Mutant::NotVoided,
@@ -38,6 +51,8 @@ pub const ALL: [Mutant; 11] = [
     Mutant::IdentityNotRead,
     Mutant::NameBeforeContents,
     Mutant::FileNotSynced,
+    Mutant::FailureForgotten,
+    Mutant::NotMarked,
     Mutant::ReplayNotSynced,
     Mutant::UnmountNotSynced,
 ];

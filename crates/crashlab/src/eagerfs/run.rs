@@ -204,8 +204,12 @@ pub fn run_scripts(plan: &Plan, chosen: &[Vec<Step>], watch: &Watch<'_>) -> Repo
     std::thread::scope(|scope| {
         for _ in 0..plan.jobs.max(1) {
             scope.spawn(|| {
+                // A variant is to be caught by the states that it leaves.
                 #[cfg(feature = "mutants")]
-                oneflush_eagerfs::mutant::choose(plan.mutant);
+                let _unchecked = plan.mutant.map(|mutant| {
+                    oneflush_eagerfs::mutant::choose(Some(mutant));
+                    oneflush_blocklog::invariant::Unchecked::here()
+                });
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(steps) = chosen.get(number) else { return };

@@ -130,8 +130,8 @@ mod broken {
     /// Scripts that have caught some, before others are sought.
     fn known() -> Vec<Vec<Step>> {
         use Step::{
-            Append, Create, EndEpoch, Fsync, FsyncDirectory, Link, Mkdir, Overwrite, Release,
-            Rename, Truncate,
+            Append, Create, EndEpoch, Exchange, Fsync, FsyncDirectory, Link, Mkdir, Overwrite,
+            Release, Rename, Truncate,
         };
         let tail = [Fsync("foo"), EndEpoch, Release];
         let script = |steps: &[Step]| [steps, &tail].concat();
@@ -145,6 +145,9 @@ mod broken {
             script(&[Overwrite("foo", 4000, 300), Fsync("foo"), Truncate("foo", 4500)]),
             script(&[Overwrite("foo", 4000, 300), Fsync("foo"), EndEpoch, Truncate("foo", 0)]),
             script(&[Append("A/bar", 6000), Rename("A/bar", "foo")]),
+            script(&[Truncate("foo", 4500), Append("foo", 700)]),
+            script(&[Rename("foo", "new"), Rename("new", "A/new")]),
+            vec![Exchange("foo", "A/bar"), Fsync("foo"), Rename("A/bar", "foo")],
         ]
     }
 
@@ -166,7 +169,8 @@ mod broken {
         let missed: Vec<Mutant> = ALL
             .into_iter()
             .filter(|mutant| {
-                let plan = Plan { recoveries_a_loss: 2, ..plan(2, None, 6) };
+                let has_faults = *mutant == Mutant::FailureForgotten;
+                let plan = Plan { recoveries_a_loss: 2, has_faults, ..plan(2, None, 6) };
                 !is_caught(&Plan { mutant: Some(*mutant), ..plan })
             })
             .collect();

@@ -24,8 +24,9 @@
 //! - **T6** *Release.* An epoch is released when a `syncfs` that began after its end has returned.
 //! - **T7** *A name comes with its contents.* The bytes of a file are durable before it takes the
 //!   name of another.
-//! - **T8** *Poison.* After a failed sync, or a failed write to the log, nothing is acknowledged
-//!   and no epoch is released, until the next mount has recovered.
+//! - **T8** *Poison.* After a failed sync, a failed write to the log, or a panic, nothing is
+//!   acknowledged and no epoch is released, until the next mount has recovered. A panic poisons
+//!   before it lets go of a lock (`poison.rs`). Who has waited for a lock looks again.
 //! - **T9** *Mark.* Before the first change behind a record, but of times, the lower is marked with
 //!   its number, where it keeps the order of changes. Recovery reads there whether the lower is
 //!   later than the log.
@@ -34,16 +35,19 @@
 
 mod counts;
 mod group;
+mod ledger;
 mod mounted;
 mod object;
 mod operations;
 mod pending;
+mod poison;
+mod release;
 mod sync;
 mod writer;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use oneflush_blocklog::{Log, Storage};
 use parking_lot::{Mutex, RwLock};
@@ -51,12 +55,16 @@ use rustc_hash::FxHashMap;
 
 use crate::entry::{Begin, ObjectId, Place, ROOT};
 use crate::lower::{Identity, Kind, Lower};
+use crate::mutant::{self, Mutant};
 pub use counts::Counts;
 pub use group::Answer;
 use group::Group;
+use ledger::Ledger;
 pub use object::Object;
+use object::State;
 pub use pending::Isets;
 use pending::Pending;
+use poison::{Locked, Poison, Watch};
 use writer::Writer;
 
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +87,8 @@ pub struct Tree<L: Lower, S: Storage> {
     order: Mutex<Pending>,
     objects: RwLock<Objects<L::Node>>,
     group: Group,
-    poisoned: AtomicBool,
+    poison: Poison,
+    ledger: Ledger,
     /// Something was done to the lower since the last beat.
     is_touched: AtomicBool,
     pub counts: Counts,
@@ -145,29 +154,44 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         Ok(objects.add(node, identity, kind, Some(at)))
     }
 
-    /// `Err`: nothing is acknowledged any more (T8).
-    fn sound(&self) -> io::Result<()> {
-        if self.poisoned.load(Ordering::Acquire) {
+    /// `Err`: nothing is acknowledged any more (T8). A panic while the answer lives poisons.
+    fn sound(&self) -> io::Result<Watch<'_>> {
+        if self.poison.is_set() {
             return Err(io::Error::other("a sync or a write to the log has failed: unmount"));
         }
-        Ok(())
+        Ok(self.poison.watch())
     }
 
     /// A result that must not fail: from its failure on nothing is acknowledged.
     fn or_poison<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if result.is_err() {
-            self.poisoned.store(true, Ordering::Release);
+            if !mutant::is(Mutant::FailureForgotten) {
+                self.poison.set();
+            }
+            self.ledger.note_failure();
         }
         result
     }
 
+    fn writer(&self) -> Locked<'_, Writer> {
+        self.poison.lock(&self.writer)
+    }
+
+    fn order(&self) -> Locked<'_, Pending> {
+        self.poison.lock(&self.order)
+    }
+
+    fn state<'a>(&'a self, object: &'a Object<L::Node>) -> Locked<'a, State> {
+        self.poison.lock(&object.state)
+    }
+
     /// Nothing is acknowledged any more.
     pub fn poison(&self) {
-        self.poisoned.store(true, Ordering::Release);
+        self.poison.set();
     }
 
     pub fn is_poisoned(&self) -> bool {
-        self.poisoned.load(Ordering::Acquire)
+        self.poison.is_set()
     }
 }
 

@@ -22,10 +22,10 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         resizes: bool,
         change: impl FnOnce(&L::Node) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let object = self.object(id)?;
         self.is_touched.store(true, Ordering::Release);
-        let mut state = object.state.lock();
+        let mut state = self.state(&object);
         state.write(bytes);
         state.is_resized |= resizes;
         change(&object.node)
@@ -38,16 +38,17 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         id: ObjectId,
         change: impl FnOnce(&L::Node) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let object = self.object(id)?;
         self.is_touched.store(true, Ordering::Release);
         loop {
             {
-                let mut state = object.state.lock();
+                let mut state = self.state(&object);
                 // From now on no record takes bytes of it.
                 state.is_beyond_log = true;
                 state.changes += 1;
                 if state.live.is_none() {
+                    self.check_before_bytes_go(&state, None);
                     return change(&object.node);
                 }
             }
@@ -59,11 +60,11 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     /// again. Nothing of it waits for a sync then.
     pub fn let_go(&self, id: ObjectId) -> bool {
         let Ok(object) = self.object(id) else { return false };
-        if id == ROOT || !object.state.lock().at.is_empty() {
+        if id == ROOT || !self.state(&object).at.is_empty() {
             return false;
         }
-        let mut order = self.order.lock();
-        let mut state = object.state.lock();
+        let mut order = self.order();
+        let mut state = self.state(&object);
         let has_names = self.lower.look(&object.node).is_ok_and(|look| look.names > 0);
         if has_names || !state.at.is_empty() {
             return false;
@@ -87,8 +88,8 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     /// is needed while another object has a name in it.
     pub fn drop_objects(&self, ids: FxHashSet<ObjectId>) -> FxHashSet<ObjectId> {
         // No record is on its way while this is held, so every record has noted whom it names.
-        let writer = self.writer.lock();
-        let order = self.order.lock();
+        let writer = self.writer();
+        let order = self.order();
         let mut objects = self.objects.write();
         let pending = order.ops.iter().map(|(_, op)| op);
         let mut needed: FxHashSet<ObjectId> = pending.flat_map(named_by).collect();
@@ -96,7 +97,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let oldest = writer.oldest_live();
         let mut names_in: FxHashMap<ObjectId, u64> = FxHashMap::default();
         for object in objects.by_id.values() {
-            for at in &object.state.lock().at {
+            for at in &self.state(object).at {
                 *names_in.entry(at.dir).or_default() += 1;
             }
         }
@@ -108,7 +109,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
                 continue;
             };
             let dirs: Vec<ObjectId> = {
-                let state = object.state.lock();
+                let state = self.state(object);
                 let is_needed = id == ROOT
                     || !state.is_clean()
                     || state.known.is_some_and(|known| known >= oldest)

@@ -17,6 +17,8 @@ pub struct Object<N> {
     pub identity: Identity,
     pub kind: Kind,
     pub state: Mutex<State>,
+    /// Held over a sync of it by the lower.
+    pub settles: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +41,14 @@ pub struct State {
     pub known: Option<Epoch>,
     /// When its bytes went into a record last.
     pub logged: Seq,
+    /// The lower has it durably, as it was at this number.
+    pub in_lower: Seq,
+    /// A durable record voids what the log has of it from before this number.
+    pub voided: Seq,
+    /// A durable record says that it is cut to this, and no later one has bytes of it.
+    pub cut_to: Option<u64>,
+    /// So many of its changes are durable, here or there.
+    pub synced: u64,
     /// It was made since the last time that the lower had it durably.
     pub is_new: bool,
     /// It was synced while it had no name.
@@ -50,12 +60,13 @@ pub struct State {
 impl<N> Object<N> {
     pub fn new(id: ObjectId, node: N, identity: Identity, kind: Kind, at: Option<Place>) -> Self {
         let state = State { at: at.into_iter().collect(), ..State::default() };
-        Object { id, node, identity, kind, state: Mutex::new(state) }
+        Object { id, node, identity, kind, state: Mutex::new(state), settles: Mutex::new(()) }
     }
 
-    /// Bytes of it wait for a sync.
-    pub fn has_unsynced(&self) -> bool {
-        self.kind == Kind::File && !self.state.lock().is_clean()
+    /// How often it was changed, if bytes of it wait for a sync.
+    pub fn unsynced(&self) -> Option<u64> {
+        let state = self.state.lock();
+        (self.kind == Kind::File && !state.is_clean()).then_some(state.changes)
     }
 }
 

@@ -4,37 +4,66 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use oneflush_blocklog::Storage;
-use parking_lot::MutexGuard;
+use oneflush_blocklog::{Storage, invariant};
 
 use super::group::Request;
 use super::pending::Pending;
+use super::poison::Locked;
 use super::{Object, Tree};
-use crate::entry::{ObjectId, Op, Place};
+use crate::entry::{ObjectId, Op, Place, Seq};
 use crate::lower::{Attribute, Kind, Lower, Made};
 use crate::mark::mark_of;
 use crate::mutant::{self, Mutant};
 
+/// A change of the lower that is under way.
+struct Change<'a> {
+    order: Locked<'a, Pending>,
+    /// What had a number when the lower was called.
+    behind: Seq,
+}
+
+/// How often a file was changed when its bytes were made durable. `None`: they were.
+#[derive(Clone, Copy)]
+struct Contents {
+    of: ObjectId,
+    changes: Option<u64>,
+}
+
 impl<L: Lower, S: Storage> Tree<L, S> {
-    /// T9: before the first change behind a record the lower is marked with the record's number.
-    fn begin_change(&self) -> io::Result<MutexGuard<'_, Pending>> {
-        let mut order = self.begin_change_of_times();
-        if order.marked < order.cut && self.lower.keeps_order() {
+    /// The lower's order is this one's until the answer is dropped. `is_of_times`: a lower that is
+    /// later by times alone needs no mark, since recovery sets them back.
+    fn begin_change(&self, is_of_times: bool) -> io::Result<Change<'_>> {
+        self.is_touched.store(true, Ordering::Release);
+        let mut order = self.order();
+        let _watch = self.sound()?;
+        let needs_mark = !is_of_times && self.lower.keeps_order();
+        if needs_mark && order.marked < order.cut && !mutant::is(Mutant::NotMarked) {
             self.lower.set_mark(Some(&mark_of(self.log.uuid(), order.cut)))?;
             order.marked = order.cut;
         }
-        Ok(order)
-    }
-
-    /// A lower that is later by times alone needs no mark: recovery sets them back.
-    fn begin_change_of_times(&self) -> MutexGuard<'_, Pending> {
-        self.is_touched.store(true, Ordering::Release);
-        self.order.lock()
+        invariant!(
+            "T9",
+            "the lower is marked before the first change behind a record",
+            !needs_mark || order.marked >= self.ledger.recorded()
+        );
+        Ok(Change { behind: order.last, order })
     }
 
     /// The lower has done it.
-    fn number(&self, order: &mut Pending, op: Op) {
-        order.push(op);
+    fn number(&self, change: Change<'_>, op: Op) {
+        let Change { mut order, behind } = change;
+        let mut seq = order.next();
+        if mutant::is(Mutant::NumberedBefore)
+            && let Some((before, _)) = order.ops.last_mut()
+        {
+            std::mem::swap(before, &mut seq);
+        }
+        invariant!(
+            "T1",
+            "operations are numbered in the order in which the lower sees them",
+            seq.0 == behind.0 + 1
+        );
+        order.ops.push((seq, op));
         self.counts.operations.add(1);
     }
 
@@ -44,42 +73,42 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         at: Option<(ObjectId, &[u8])>,
         made: &Made,
     ) -> io::Result<Arc<Object<L::Node>>> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let dir = at.map(|(dir, _)| self.object(dir)).transpose()?;
         let there = dir.as_ref().zip(at).map(|(dir, (_, name))| (&dir.node, name));
         let at = at.map(|(dir, name)| Place::new(dir, name));
-        let mut order = self.begin_change()?;
+        let change = self.begin_change(false)?;
         let node = self.lower.make(there, made)?;
         let identity = self.lower.identity(&node)?;
         let object = {
             let mut objects = self.objects.write();
             objects.add(node, identity.clone(), made.what.kind(), at.clone())
         };
-        object.state.lock().is_new = true;
-        self.number(&mut order, Op::Make { id: object.id, at, made: made.clone(), identity });
+        self.state(&object).is_new = true;
+        self.number(change, Op::Make { id: object.id, at, made: made.clone(), identity });
         Ok(object)
     }
 
     pub fn link(&self, id: ObjectId, dir: ObjectId, name: &[u8]) -> io::Result<()> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let (object, dir) = (self.object(id)?, self.object(dir)?);
-        let mut order = self.begin_change()?;
+        let mut change = self.begin_change(false)?;
         self.lower.link(&object.node, &dir.node, name)?;
         let at = Place::new(dir.id, name);
-        let mut state = object.state.lock();
+        let mut state = self.state(&object);
         state.at.insert(at.clone());
         if std::mem::take(&mut state.joins_when_named) {
-            order.joins.insert(id);
+            change.order.joins.insert(id);
         }
-        self.number(&mut order, Op::Link { id, at });
+        self.number(change, Op::Link { id, at });
         Ok(())
     }
 
     /// A directory must be empty.
     pub fn unlink(&self, dir: ObjectId, name: &[u8], is_directory: bool) -> io::Result<()> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let parent = self.object(dir)?;
-        let mut order = self.begin_change()?;
+        let change = self.begin_change(false)?;
         let object = self.lookup(dir, name)?;
         match (object.kind == Kind::Directory, is_directory) {
             (true, false) => return Err(io::ErrorKind::IsADirectory.into()),
@@ -88,8 +117,8 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         }
         self.lower.unlink(&parent.node, name, object.kind)?;
         let at = Place::new(dir, name);
-        object.state.lock().at.remove(&at);
-        self.number(&mut order, Op::Unlink { id: object.id, at });
+        self.state(&object).at.remove(&at);
+        self.number(change, Op::Unlink { id: object.id, at });
         Ok(())
     }
 
@@ -99,24 +128,34 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         to: (ObjectId, &[u8]),
         may_replace: bool,
     ) -> io::Result<()> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let (from_dir, to_dir) = (self.object(from.0)?, self.object(to.0)?);
-        if may_replace {
-            let moved = self.lookup(from.0, from.1)?;
-            if moved.has_unsynced() && self.lookup(to.0, to.1).is_ok() {
-                self.log_contents(&moved)?;
+        let mut durable = None;
+        if may_replace && self.lookup(to.0, to.1).is_ok() {
+            durable = Some(self.log_contents(&*self.lookup(from.0, from.1)?)?);
+        }
+        let (change, object, replaced) = loop {
+            let change = self.begin_change(false)?;
+            let object = self.lookup(from.0, from.1)?;
+            let replaced = match self.lookup(to.0, to.1) {
+                Ok(replaced) => Some(replaced),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+            if replaced.is_some() && !may_replace {
+                return Err(io::ErrorKind::AlreadyExists.into());
             }
-        }
-        let mut order = self.begin_change()?;
-        let object = self.lookup(from.0, from.1)?;
-        let replaced = match self.lookup(to.0, to.1) {
-            Ok(replaced) => Some(replaced),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
+            if replaced.is_none() {
+                break (change, object, replaced);
+            }
+            if let Some(durable) = durable.filter(|durable: &Contents| durable.of == object.id) {
+                self.check_contents(&object, durable);
+                break (change, object, replaced);
+            }
+            // Another file has come to one of the names.
+            drop(change);
+            durable = Some(self.log_contents(&object)?);
         };
-        if replaced.is_some() && !may_replace {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
         self.lower.rename((&from_dir.node, from.1), (&to_dir.node, to.1))?;
         if replaced.as_ref().is_some_and(|replaced| replaced.id == object.id) {
             // Two names of one file: nothing happens (rename(2)).
@@ -124,23 +163,35 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         }
         let (from, to) = (Place::new(from.0, from.1), Place::new(to.0, to.1));
         if let Some(replaced) = &replaced {
-            replaced.state.lock().at.remove(&to);
+            self.state(replaced).at.remove(&to);
         }
-        let mut state = object.state.lock();
+        let mut state = self.state(&object);
         state.at.remove(&from);
         state.at.insert(to.clone());
         let replaced = replaced.map(|replaced| replaced.id);
-        self.number(&mut order, Op::Rename { id: object.id, from, to, replaced });
+        self.number(change, Op::Rename { id: object.id, from, to, replaced });
         Ok(())
     }
 
     pub fn exchange(&self, one: (ObjectId, &[u8]), other: (ObjectId, &[u8])) -> io::Result<()> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let (one_dir, other_dir) = (self.object(one.0)?, self.object(other.0)?);
-        self.log_contents(&self.lookup(one.0, one.1)?)?;
-        self.log_contents(&self.lookup(other.0, other.1)?)?;
-        let mut order = self.begin_change()?;
-        let (first, second) = (self.lookup(one.0, one.1)?, self.lookup(other.0, other.1)?);
+        let made_durable = || -> io::Result<[Contents; 2]> {
+            let (first, second) = (self.lookup(one.0, one.1)?, self.lookup(other.0, other.1)?);
+            Ok([self.log_contents(&first)?, self.log_contents(&second)?])
+        };
+        let mut both = made_durable()?;
+        let (change, first, second) = loop {
+            let change = self.begin_change(false)?;
+            let (first, second) = (self.lookup(one.0, one.1)?, self.lookup(other.0, other.1)?);
+            if both.map(|contents| contents.of) == [first.id, second.id] {
+                self.check_contents(&first, both[0]);
+                self.check_contents(&second, both[1]);
+                break (change, first, second);
+            }
+            drop(change);
+            both = made_durable()?;
+        };
         self.lower.exchange((&one_dir.node, one.1), (&other_dir.node, other.1))?;
         if first.id == second.id {
             return Ok(());
@@ -148,49 +199,59 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let (one_at, other_at) = (Place::new(one.0, one.1), Place::new(other.0, other.1));
         for (object, lost, gained) in [(&first, &one_at, &other_at), (&second, &other_at, &one_at)]
         {
-            let mut state = object.state.lock();
+            let mut state = self.state(object);
             state.at.remove(lost);
             state.at.insert(gained.clone());
         }
-        self.number(&mut order, Op::Exchange { one: first.id, one_at, other: second.id, other_at });
+        self.number(change, Op::Exchange { one: first.id, one_at, other: second.id, other_at });
         Ok(())
     }
 
-    /// T7: the bytes of a file are durable before it takes another's name.
-    fn log_contents(&self, object: &Arc<Object<L::Node>>) -> io::Result<()> {
-        if !object.has_unsynced() || mutant::is(Mutant::NameBeforeContents) {
-            return Ok(());
+    /// Makes the bytes of a file durable that it has now. `order` is not held.
+    fn log_contents(&self, object: &Object<L::Node>) -> io::Result<Contents> {
+        let changes = object.unsynced();
+        if changes.is_some() && !mutant::is(Mutant::NameBeforeContents) {
+            self.sync_contents(object)?;
         }
-        self.sync(object.id)
+        Ok(Contents { of: object.id, changes })
+    }
+
+    fn check_contents(&self, object: &Object<L::Node>, wanted: Contents) {
+        invariant!(
+            "T7",
+            "the bytes of a file are durable before it takes the name of another",
+            wanted.changes.is_none_or(|changes| self.state(object).synced >= changes)
+        );
     }
 
     pub fn set(&self, id: ObjectId, attribute: Attribute) -> io::Result<()> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let object = self.object(id)?;
-        let mut order = match attribute {
-            Attribute::Accessed(_) | Attribute::Modified(_) => self.begin_change_of_times(),
-            _ => self.begin_change()?,
-        };
+        let is_of_times = matches!(attribute, Attribute::Accessed(_) | Attribute::Modified(_));
+        let change = self.begin_change(is_of_times)?;
         self.lower.set(&object.node, &attribute)?;
-        self.number(&mut order, Op::Set { id, attribute });
+        self.number(change, Op::Set { id, attribute });
         Ok(())
     }
 
     /// Cuts a file, or makes it longer by zeros.
     pub fn truncate(&self, id: ObjectId, size_bytes: u64) -> io::Result<()> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let object = self.object(id)?;
         {
-            let mut order = self.begin_change()?;
-            let mut state = object.state.lock();
+            let change = self.begin_change(false)?;
+            let mut state = self.state(&object);
             let there = self.lower.look(&object.node)?.size_bytes;
             // T4.
             let is_logged = state.live.is_some() && !mutant::is(Mutant::CutBeforeLog);
             if size_bytes >= there || !is_logged {
+                if size_bytes < there {
+                    self.check_before_bytes_go(&state, None);
+                }
                 self.lower.truncate(&object.node, size_bytes)?;
                 state.cut(size_bytes);
                 if size_bytes < there {
-                    self.number(&mut order, Op::Shrink { id, size_bytes });
+                    self.number(change, Op::Shrink { id, size_bytes });
                 }
                 return Ok(());
             }
@@ -199,14 +260,14 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     }
 
     pub fn write(&self, id: ObjectId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.sound()?;
+        let _watch = self.sound()?;
         let object = self.object(id)?;
         let end = offset.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
         if bytes.is_empty() {
             return Ok(());
         }
         self.is_touched.store(true, Ordering::Release);
-        let mut state = object.state.lock();
+        let mut state = self.state(&object);
         state.write(offset..end);
         self.lower.write(&object.node, offset, bytes)
     }
@@ -215,8 +276,8 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     /// record takes its bytes (as ext4's `auto_da_alloc` does).
     pub fn closed(&self, id: ObjectId) -> io::Result<()> {
         let object = self.object(id)?;
-        let mut order = self.order.lock();
-        let mut state = object.state.lock();
+        let mut order = self.order();
+        let mut state = self.state(&object);
         if std::mem::take(&mut state.was_emptied) && !state.is_clean() {
             order.joins.insert(id);
         }

@@ -31,6 +31,8 @@ pub struct Pending {
     pub last: Seq,
     /// The last operation that a record has taken, written or not.
     pub cut: Seq,
+    /// So many records were taken, written or not.
+    pub taken: u64,
     /// The last one that the mark in the lower names.
     pub marked: Seq,
     /// Files whose bytes the next record takes, asked for or not.
@@ -41,12 +43,6 @@ impl Pending {
     pub fn next(&mut self) -> Seq {
         self.last.0 += 1;
         self.last
-    }
-
-    pub fn push(&mut self, op: Op) -> Seq {
-        let seq = self.next();
-        self.ops.push((seq, op));
-        seq
     }
 
     /// Takes what belongs to a sync of these objects. `None`: everything.

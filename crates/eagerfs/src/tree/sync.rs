@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use oneflush_blocklog::Storage;
 
@@ -11,15 +11,6 @@ use super::{Object, Tree};
 use crate::entry::{ObjectId, Seq};
 use crate::lower::{Kind, Lower};
 use crate::mutant::{self, Mutant};
-
-/// What a record took and did not write is lost to later ones (T8).
-struct PoisonsInPanic<'a>(&'a AtomicBool);
-
-impl Drop for PoisonsInPanic<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
 
 impl<L: Lower, S: Storage> Tree<L, S> {
     /// What is written to the file, and every operation that was done, is durable on return.
@@ -39,31 +30,40 @@ impl<L: Lower, S: Storage> Tree<L, S> {
 
     /// What the log must have for a sync of the object. `None`: nothing.
     fn request_of(&self, id: ObjectId) -> io::Result<Option<Request>> {
-        self.sound()?;
+        let _watch = self.sound()?;
         self.counts.syncs.add(1);
         let object = self.object(id)?;
         if object.kind != Kind::File {
             return Ok(Some(Request::Operations));
         }
-        let needs_lower = {
-            let mut state = object.state.lock();
+        {
+            let mut state = self.state(&object);
             if state.at.is_empty() && self.lower.look(&object.node)?.names == 0 {
                 // Nobody can find it after a loss of power, unless it gets a name.
                 state.joins_when_named = !state.is_clean();
                 return Ok(None);
             }
-            state.needs_lower(self.options.threshold_bytes)
-        };
-        if !needs_lower {
-            return Ok(Some(Request::Sync(id)));
         }
-        let seq = self.sync_lower(&object, false)?;
-        Ok(Some(Request::Settled(id, seq)))
+        self.request_of_contents(&object).map(Some)
+    }
+
+    fn request_of_contents(&self, object: &Object<L::Node>) -> io::Result<Request> {
+        if !self.state(object).needs_lower(self.options.threshold_bytes) {
+            return Ok(Request::Sync(object.id));
+        }
+        let seq = self.sync_lower(object, false)?;
+        Ok(Request::Settled(object.id, seq))
+    }
+
+    /// The bytes of a file are durable on return, also while it has no name.
+    pub(super) fn sync_contents(&self, object: &Object<L::Node>) -> io::Result<()> {
+        self.counts.syncs.add(1);
+        self.ask(self.request_of_contents(object)?)
     }
 
     /// Every operation that was done is durable on return.
     pub fn sync_operations(&self) -> io::Result<()> {
-        self.sound()?;
+        let _watch = self.sound()?;
         self.ask(Request::Operations)
     }
 
@@ -73,7 +73,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         if !self.is_touched.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        self.sound()?;
+        let _watch = self.sound()?;
         self.ask(Request::Beat)
     }
 
@@ -91,7 +91,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
 
     /// The lower has everything durably, and needs the log no more. Nothing may be done any more.
     pub fn finish(&self) -> io::Result<()> {
-        self.sound()?;
+        let _watch = self.sound()?;
         self.or_poison(self.lower.set_mark(None))?;
         if mutant::is(Mutant::UnmountNotSynced) {
             return Ok(());
@@ -105,10 +105,9 @@ impl<L: Lower, S: Storage> Tree<L, S> {
 
     fn ask_then(&self, request: Request, answer: Answer) {
         self.group.ask(request, answer, |requests| {
-            let panics = PoisonsInPanic(&self.poisoned);
-            let written = self.write_record(requests);
-            std::mem::forget(panics);
-            written
+            // What a record took and did not write is lost to later ones (T8).
+            let _watch = self.poison.watch();
+            self.write_record(requests)
         });
     }
 
@@ -129,24 +128,28 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         object: &Object<L::Node>,
         stays_beyond: bool,
     ) -> io::Result<Seq> {
-        let (seq, dirs) = {
-            let order = self.order.lock();
-            let mut state = object.state.lock();
+        // The kernel tells an error once. Who comes later is told by the poison.
+        let _one_at_a_time = object.settles.lock();
+        let _watch = self.sound()?;
+        let (seq, changes, dirs) = {
+            let order = self.order();
+            let mut state = self.state(object);
             let dirty_bytes = state.dirty_bytes();
             self.counts.asked_bytes.add(dirty_bytes);
             self.counts.over_threshold.add((dirty_bytes > self.options.threshold_bytes).into());
             state.begin_settling();
             let is_new = std::mem::take(&mut state.is_new);
             let dirs: Vec<ObjectId> = state.at.iter().filter(|_| is_new).map(|at| at.dir).collect();
-            (order.last, dirs)
+            (order.last, state.changes, dirs)
         };
-        let synced = self.sync_with_directories(object, &dirs);
-        let mut state = object.state.lock();
+        // If it fails the bytes stay taken and not durable.
+        self.or_poison(self.sync_with_directories(object, &dirs))?;
+        let mut state = self.state(object);
         state.settling -= 1;
         state.is_beyond_log |= stays_beyond;
-        drop(state);
+        state.in_lower = state.in_lower.max(seq);
+        state.synced = state.synced.max(changes);
         self.counts.settled.add(1);
-        self.or_poison(synced)?;
         Ok(seq)
     }
 

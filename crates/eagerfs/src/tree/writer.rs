@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use oneflush_blocklog::{Epoch, Error, Head, Log, Storage};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use oneflush_blocklog::{Epoch, Error, Head, Log, Storage, invariant};
+use parking_lot::{Mutex, RwLock};
 
 use super::group::{Group, Request};
+use super::ledger::Ledger;
 use super::mounted::named_by;
 use super::object::State;
 use super::pending::{Isets, Pending};
+use super::poison::{Locked, Poison};
 use super::{Counts, Object, Options, Tree, root_objects};
 use crate::entry::{self, Begin, Entry, Form, ObjectId, Op, Piece, Place, Seq};
 use crate::lower::{Identity, Kind, Lower};
@@ -21,14 +23,31 @@ use crate::records;
 /// Where the log is.
 #[derive(Debug)]
 pub struct Writer {
-    head: Head,
+    pub(super) head: Head,
     /// The epoch before, while it is not released.
-    previous: Option<Epoch>,
+    pub(super) previous: Option<Epoch>,
     /// Of the head's epoch.
     bases: Bases,
+    /// The last record that is durable, or had nothing in it, as they were taken.
+    durable: u64,
+    /// The number of the last bytes that the log has.
+    bytes: Seq,
+    /// The same when the head's epoch began.
+    pub(super) bytes_of_previous: Seq,
 }
 
 impl Writer {
+    fn new(head: Head) -> Writer {
+        Writer {
+            head,
+            previous: None,
+            bases: Bases::default(),
+            durable: 0,
+            bytes: Seq(0),
+            bytes_of_previous: Seq(0),
+        }
+    }
+
     pub(super) fn oldest_live(&self) -> Epoch {
         self.previous.unwrap_or(self.head.epoch)
     }
@@ -36,7 +55,9 @@ impl Writer {
 
 /// What goes into a record.
 #[derive(Default)]
-struct Cut {
+pub(super) struct Cut {
+    /// Records are counted as they are taken.
+    number: u64,
     ops: Vec<(Seq, Op)>,
     data: Vec<Data>,
     settled: Vec<(ObjectId, Seq)>,
@@ -51,6 +72,8 @@ struct Cut {
 /// What is synced of a file.
 struct Data {
     seq: Seq,
+    /// How often the file was changed until then.
+    changes: u64,
     id: ObjectId,
     size_bytes: u64,
     pieces: Vec<Piece>,
@@ -91,11 +114,12 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             log,
             begin,
             options,
-            writer: Mutex::new(Writer { head, previous: None, bases: Bases::default() }),
+            writer: Mutex::new(Writer::new(head)),
             order: Mutex::new(Pending::default()),
             objects: RwLock::new(objects),
             group: Group::default(),
-            poisoned: false.into(),
+            poison: Poison::default(),
+            ledger: Ledger::default(),
             is_touched: false.into(),
             counts: Counts::default(),
         };
@@ -103,41 +127,89 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         Ok(tree)
     }
 
+    /// The same as [`writer`](Tree::writer), unless somebody has failed meanwhile.
+    pub(super) fn sound_writer(&self) -> io::Result<Locked<'_, Writer>> {
+        let writer = self.writer();
+        self.sound().map(|_| writer)
+    }
+
     /// Writes one record for all of these, and answers each.
     pub(super) fn write_record(&self, requests: &[Request]) -> Vec<io::Result<()>> {
-        let mut writer = self.writer.lock();
-        let written = self.sound().and_then(|()| {
+        let written = self.sound_writer().and_then(|mut writer| {
             // What was taken and is not written is lost to later records.
-            self.or_poison(self.cut(&writer, requests).and_then(|cut| self.put(&mut writer, cut)))
+            self.or_poison(self.take_and_put(&mut writer, requests)).map(|()| writer)
         });
         requests
             .iter()
             .map(|request| match (&written, request) {
                 (Err(error), _) => Err(io::Error::new(error.kind(), error.to_string())),
-                (Ok(()), Request::Shrink(id, size_bytes)) => self.shrink(*id, *size_bytes),
-                (Ok(()), _) => Ok(()),
+                (Ok(_), Request::Shrink(id, size_bytes)) => self.shrink(*id, *size_bytes),
+                (Ok(_), _) => Ok(()),
             })
             .collect()
+    }
+
+    fn take_and_put(&self, writer: &mut Writer, requests: &[Request]) -> io::Result<()> {
+        let mut cut = self.cut(writer, requests)?;
+        let (number, in_lower) = (cut.number, cut.settled.clone());
+        if mutant::is(Mutant::NotVoided) {
+            cut.settled.clear();
+        }
+        self.put(writer, cut)?;
+        invariant!(
+            "T3",
+            "nothing is acknowledged before its record is durable",
+            writer.durable == number
+        );
+        for (id, seq) in &in_lower {
+            let object = self.object(*id)?;
+            let voided = self.state(&object).voided;
+            invariant!(
+                "T5",
+                "a sync that is the lower's is acknowledged when a record voids what the log has",
+                voided >= *seq
+            );
+        }
+        Ok(())
     }
 
     /// The record that says so is durable. A file that cannot be cut now is not what the log says.
     fn shrink(&self, id: ObjectId, size_bytes: u64) -> io::Result<()> {
         let object = self.object(id)?;
-        let mut state = object.state.lock();
+        let mut state = self.state(&object);
+        self.check_before_bytes_go(&state, Some(size_bytes));
         self.or_poison(self.lower.truncate(&object.node, size_bytes))?;
         state.cut(size_bytes);
         Ok(())
     }
 
+    /// Bytes of a file are about to go. `cut_to`: only those behind this size.
+    pub(super) fn check_before_bytes_go(&self, state: &State, cut_to: Option<u64>) {
+        let is_said = cut_to.zip(state.cut_to).is_some_and(|(size, said)| size >= said);
+        invariant!(
+            "T4",
+            "bytes of a file go when no live epoch has some of it, or a durable record says so",
+            is_said || state.logged <= state.voided.max(self.ledger.released())
+        );
+    }
+
     /// Takes what the requests ask for (T2).
-    fn cut(&self, writer: &Writer, requests: &[Request]) -> io::Result<Cut> {
+    pub(super) fn cut(&self, writer: &Writer, requests: &[Request]) -> io::Result<Cut> {
         let mut settled: Vec<(ObjectId, Seq)> = Vec::new();
         settled.extend(requests.iter().filter_map(|request| match request {
             Request::Settled(id, seq) => Some((*id, *seq)),
             _ => None,
         }));
         loop {
-            let mut order = self.order.lock();
+            let mut order = self.order();
+            // In this order: who fails poisons first.
+            let failures = self.ledger.failures();
+            let _watch = self.sound()?;
+            invariant!(
+                "T8",
+                "nothing is acknowledged behind what has failed",
+                failures == 0 && order.taken == writer.durable
+            );
             let mut files: BTreeSet<ObjectId> = order.joins.clone();
             files.extend(requests.iter().filter_map(|request| match request {
                 Request::Sync(id) => Some(*id),
@@ -146,7 +218,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             let files: Vec<Arc<Object<L::Node>>> =
                 files.into_iter().map(|id| self.object(id)).collect::<io::Result<_>>()?;
             let needs_lower = |object: &&Arc<Object<L::Node>>| {
-                object.state.lock().needs_lower(self.options.threshold_bytes)
+                self.state(object).needs_lower(self.options.threshold_bytes)
             };
             if let Some(object) = files.iter().find(needs_lower) {
                 drop(order);
@@ -154,6 +226,11 @@ impl<L: Lower, S: Storage> Tree<L, S> {
                 settled.push((object.id, seq));
                 continue;
             }
+            // Who has had one synced by the lower may not have come to its record yet.
+            settled.extend(files.iter().filter_map(|object| {
+                let state = self.state(object);
+                (state.in_lower > state.voided).then_some((object.id, state.in_lower))
+            }));
             return self.cut_now(writer, requests, &mut order, &files, settled);
         }
     }
@@ -162,15 +239,12 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         &self,
         writer: &Writer,
         requests: &[Request],
-        order: &mut MutexGuard<'_, Pending>,
+        order: &mut Pending,
         files: &[Arc<Object<L::Node>>],
         settled: Vec<(ObjectId, Seq)>,
     ) -> io::Result<Cut> {
-        for request in requests {
-            if let Request::Shrink(id, size_bytes) = *request {
-                order.push(Op::Shrink { id, size_bytes });
-            }
-        }
+        order.taken += 1;
+        let number = order.taken;
         let roots: Option<Vec<ObjectId>> = requests
             .iter()
             .map(|request| match request {
@@ -183,23 +257,26 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             ops.retain(|(_, op)| matches!(op, Op::Shrink { .. }));
         }
         order.joins.clear();
-        let end = order.last;
-        order.cut = end;
-        let seq = order.next();
+        let seq = if mutant::is(Mutant::BytesNumberedEarly) { order.cut } else { order.next() };
         let mut data = Vec::new();
         for object in files {
             data.extend(self.take_bytes(writer, object, seq)?);
         }
-        for (id, seq) in &settled {
-            let object = self.object(*id)?;
-            let mut state = object.state.lock();
-            if state.logged <= *seq {
-                state.live = None;
-            }
-        }
+        invariant!(
+            "T2",
+            "bytes stand behind the operations of their record, and before all others",
+            order.last == seq
+        );
+        // The bytes were taken from files that are not cut yet.
+        ops.extend(requests.iter().filter_map(|request| match *request {
+            Request::Shrink(id, size_bytes) => Some((order.next(), Op::Shrink { id, size_bytes })),
+            _ => None,
+        }));
+        order.cut = order.last;
+        let end = order.cut;
         let is_beat = requests.contains(&Request::Beat);
         let strangers = BTreeMap::new();
-        let mut cut = Cut { ops, data, settled, end, is_beat, strangers };
+        let mut cut = Cut { number, ops, data, settled, end, is_beat, strangers };
         self.introduce(&mut cut, writer.head.epoch)?;
         Ok(cut)
     }
@@ -211,7 +288,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         object: &Object<L::Node>,
         seq: Seq,
     ) -> io::Result<Option<Data>> {
-        let mut state = object.state.lock();
+        let mut state = self.state(object);
         if state.dirty.is_empty() && !state.is_resized {
             return Ok(None);
         }
@@ -231,10 +308,11 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         state.is_resized = false;
         state.was_emptied = false;
         state.logged = seq;
+        state.cut_to = None;
         // From now on the file may not be cut without a record (T4), also while this one is
         // written.
         state.live = state.live.max(Some(writer.head.epoch));
-        Ok(Some(Data { seq, id: object.id, size_bytes, pieces }))
+        Ok(Some(Data { seq, changes: state.changes, id: object.id, size_bytes, pieces }))
     }
 
     /// Introduces those whom the epoch does not know, with the directories of their names. `order`
@@ -251,7 +329,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
                 continue;
             }
             let object = self.object(id)?;
-            let state = object.state.lock();
+            let state = self.state(&object);
             // Who is known was introduced with his directories, and who has moved since names the
             // new one by that.
             if state.known == Some(epoch) {
@@ -271,6 +349,10 @@ impl<L: Lower, S: Storage> Tree<L, S> {
 
     fn put(&self, writer: &mut Writer, cut: Cut) -> io::Result<()> {
         if cut.is_empty() {
+            writer.durable = cut.number;
+            return Ok(());
+        }
+        if mutant::is(Mutant::RecordNotWritten) {
             return Ok(());
         }
         let payload = self.payload(&cut, false, &mut writer.bases);
@@ -283,7 +365,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         }
         let written = records::append(&self.log, &writer.head, &payload);
         writer.head = written.map_err(io::Error::other)?;
-        self.note(writer.head.epoch, &cut, payload.len());
+        self.note(writer, &cut, payload.len());
         Ok(())
     }
 
@@ -299,10 +381,11 @@ impl<L: Lower, S: Storage> Tree<L, S> {
 
     /// The first record of an epoch introduces all whom it names. Names may have changed since the
     /// cut, so the record has the operations until now.
-    fn begin_epoch(&self, writer: &mut Writer, mut cut: Cut) -> io::Result<()> {
+    pub(super) fn begin_epoch(&self, writer: &mut Writer, mut cut: Cut) -> io::Result<()> {
         let epoch = Epoch(writer.head.epoch.0 + 1);
         {
-            let mut order = self.order.lock();
+            let mut order = self.order();
+            let _watch = self.sound()?;
             cut.ops.extend(order.take(Isets::All, None));
             cut.end = order.last;
             order.cut = cut.end;
@@ -311,23 +394,48 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         writer.bases = Bases::default();
         let payload = self.payload(&cut, true, &mut writer.bases);
         let begun = records::begin_epoch(&self.log, &writer.head, &payload);
+        let begun = begun.map_err(io::Error::other)?;
+        self.ledger.note_end(writer.head.epoch);
         writer.previous = Some(writer.head.epoch).filter(|epoch| epoch.0 > 0);
-        writer.head = begun.map_err(io::Error::other)?;
+        writer.head = begun;
+        writer.bytes_of_previous = writer.bytes;
         self.counts.epochs.add(1);
-        self.note(epoch, &cut, payload.len());
+        self.note(writer, &cut, payload.len());
         Ok(())
     }
 
     /// A record is durable.
-    fn note(&self, epoch: Epoch, cut: &Cut, payload_bytes: usize) {
-        let note = |id: &ObjectId, note: fn(&mut State, Epoch)| {
-            if let Ok(object) = self.object(*id) {
-                note(&mut object.state.lock(), epoch);
+    fn note(&self, writer: &mut Writer, cut: &Cut, payload_bytes: usize) {
+        let epoch = writer.head.epoch;
+        let note = |id: ObjectId, note: &dyn Fn(&mut State)| {
+            if let Ok(object) = self.object(id) {
+                note(&mut self.state(&object));
             }
         };
-        cut.strangers.keys().for_each(|id| note(id, |state, epoch| state.known = Some(epoch)));
-        let data = cut.data.iter().map(|data| &data.id);
-        data.for_each(|id| note(id, |state, epoch| state.live = Some(epoch)));
+        cut.strangers.keys().for_each(|id| note(*id, &|state| state.known = Some(epoch)));
+        for data in &cut.data {
+            note(data.id, &|state| {
+                state.live = Some(epoch);
+                state.synced = state.synced.max(data.changes);
+            });
+            writer.bytes = writer.bytes.max(data.seq);
+        }
+        for (_, op) in &cut.ops {
+            if let Op::Shrink { id, size_bytes } = *op {
+                let to = |said: Option<u64>| said.map_or(size_bytes, |said| said.min(size_bytes));
+                note(id, &|state| state.cut_to = Some(to(state.cut_to)));
+            }
+        }
+        for (id, seq) in &cut.settled {
+            note(*id, &|state| {
+                state.voided = state.voided.max(*seq);
+                if state.logged <= *seq {
+                    state.live = None;
+                }
+            });
+        }
+        writer.durable = cut.number;
+        self.ledger.note_recorded(cut.end);
         self.counts.note_record(self.log.record_bytes(payload_bytes), cut.ops.len());
     }
 
@@ -351,94 +459,12 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             data.pieces.iter().for_each(|piece| bases.pack(id, piece, &mut pieces));
             entry::put(&mut payload, &Entry::Data { seq, id, size_bytes, pieces });
         }
-        for &(id, seq) in cut.settled.iter().filter(|_| !mutant::is(Mutant::NotVoided)) {
+        for &(id, seq) in &cut.settled {
             entry::put(&mut payload, &Entry::Settled { seq, id });
         }
         let seq = if self.options.isets == Isets::All { cut.end } else { Seq(0) };
         entry::put(&mut payload, &Entry::End { seq, at_ns: (self.options.clock)() });
         payload
-    }
-
-    /// Begins an epoch, if the one before the last is released. Its release is then due.
-    pub fn end_epoch(&self) -> io::Result<bool> {
-        self.sound()?;
-        let mut writer = self.writer.lock();
-        if writer.previous.is_some() {
-            return Ok(false);
-        }
-        let cut = self.cut(&writer, &[Request::Operations]);
-        self.or_poison(cut.and_then(|cut| self.begin_epoch(&mut writer, cut)))?;
-        Ok(true)
-    }
-
-    /// Syncs the lower and releases the epoch before, if there is one (T6).
-    pub fn release(&self) -> io::Result<bool> {
-        self.sound()?;
-        let Some(previous) = self.writer.lock().previous else { return Ok(false) };
-        let covered = self.unsynced();
-        if !mutant::is(Mutant::EarlyRelease) {
-            self.or_poison(self.lower.sync_all())?;
-            self.counts.lower_syncs.add(1);
-        }
-        let mut writer = self.writer.lock();
-        if writer.previous == Some(previous) {
-            self.or_poison(self.release_record(&mut writer, previous))?;
-            self.note_durable(&covered, previous);
-        }
-        Ok(true)
-    }
-
-    /// Objects that wait for a sync, and how often each was changed.
-    fn unsynced(&self) -> Vec<(Arc<Object<L::Node>>, u64)> {
-        let objects = self.objects.read();
-        let unsynced = objects.by_id.values().filter_map(|object| {
-            let state = object.state.lock();
-            (!state.is_clean() && state.settling == 0).then(|| (Arc::clone(object), state.changes))
-        });
-        unsynced.collect()
-    }
-
-    /// The lower was synced as a whole since these were looked at. What the live epoch does not
-    /// name waits for no sync any more. (Of what it names it may have a cut that is to be made
-    /// again.)
-    fn note_durable(&self, covered: &[(Arc<Object<L::Node>>, u64)], released: Epoch) {
-        let order = self.order.lock();
-        let mut named: BTreeSet<ObjectId> = order.joins.clone();
-        named.extend(order.ops.iter().flat_map(|(_, op)| named_by(op)));
-        for (object, changes) in covered.iter().filter(|(object, _)| !named.contains(&object.id)) {
-            let mut state = object.state.lock();
-            let is_named = state.known.is_some_and(|known| known > released);
-            if !is_named && state.changes == *changes && state.settling == 0 {
-                state.wait_for_nothing();
-                state.is_new = false;
-            }
-        }
-    }
-
-    /// While nothing can be written: the next epoch needs the lane.
-    fn release_epoch(&self, writer: &mut Writer, previous: Epoch) -> io::Result<()> {
-        if !mutant::is(Mutant::EarlyReleaseWhenFull) {
-            self.lower.sync_all()?;
-            self.counts.lower_syncs.add(1);
-        }
-        self.release_record(writer, previous)
-    }
-
-    fn release_record(&self, writer: &mut Writer, previous: Epoch) -> io::Result<()> {
-        writer.head = records::release(&self.log, &writer.head).map_err(io::Error::other)?;
-        writer.previous = None;
-        self.counts.flushes.add(1);
-        for object in self.objects.read().by_id.values() {
-            let mut state = object.state.lock();
-            state.live = state.live.filter(|live| *live > previous);
-        }
-        Ok(())
-    }
-
-    /// How full the newest epoch is, in bytes, and whether an older one waits for its release.
-    pub fn log_state(&self) -> (u64, bool) {
-        let writer = self.writer.lock();
-        (writer.head.position, writer.previous.is_some())
     }
 }
 

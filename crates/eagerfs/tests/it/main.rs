@@ -6,7 +6,10 @@
 
 mod common;
 mod directory;
+#[cfg(feature = "mutants")]
+mod invariants;
 mod lifecycle;
+mod panics;
 mod posix;
 mod random;
 mod syncs;

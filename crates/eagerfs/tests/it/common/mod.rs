@@ -1,5 +1,6 @@
 //! A directory that is mounted by a process of its own, which can be killed.
 
+pub mod hooked;
 pub mod seen;
 
 use std::ffi::OsString;
