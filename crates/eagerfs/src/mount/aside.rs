@@ -23,7 +23,7 @@ impl Aside {
         let (sender, receiver) = channel::<Work>();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
             for work in receiver {
-                // Whoever asked waits for an answer that was dropped. The next one is served.
+                // `Served::watch` has stopped a panic already. The next one is served.
                 let _ = catch_unwind(AssertUnwindSafe(work));
             }
         })?;

@@ -54,11 +54,13 @@ pub fn answer(served: &Arc<Served>, question: Question, size: u32, reply: ReplyX
         // Who only asks how long the answer is has not asked for it yet.
         Question::Sync if size == 0 => reply.size(1),
         Question::Sync => {
-            let to_sync = Arc::clone(served);
-            served.syncing.run(move || match sync(&to_sync) {
-                Ok(()) => reply.data(&[]),
-                Err(error) => reply.error(errno(&error)),
-            });
+            served.run(
+                |served| &served.syncing,
+                move |served| match sync(served) {
+                    Ok(()) => reply.data(&[]),
+                    Err(error) => reply.error(errno(&error)),
+                },
+            );
         }
     }
 }

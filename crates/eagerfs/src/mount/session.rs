@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::error::{MountError, failed};
-use super::file_system::{FileSystem, Served};
+use super::file_system::{FileSystem, Served, Watched};
 use super::keeper::Keeper;
 use super::place::{Place, check_mountpoint};
 use super::recover::{self, Before};
@@ -88,7 +88,8 @@ fn serve(
     let served = tree.and_then(|tree| Served::new(tree, Arc::clone(place)));
     let served = Arc::new(served.map_err(failed("begin to serve", &place.lower))?);
     let at = |source| MountError::Mount { mountpoint: mountpoint.clone(), source };
-    let session = Session::new(FileSystem(Arc::clone(&served)), &mountpoint, &config(options));
+    let session =
+        Session::new(Watched(FileSystem(Arc::clone(&served))), &mountpoint, &config(options));
     let session = session.map_err(at)?;
     // It is set once, here.
     let _ = served.notifier.set(session.notifier());
@@ -175,7 +176,7 @@ fn end_on_signals(mountpoint: PathBuf, served: Arc<Served>) -> std::io::Result<H
             }
             if unmount::take_away(&mountpoint, UnmountFlags::NOFOLLOW).is_err() {
                 // What cannot be synced is in the log, and the log stays then.
-                let _ = control::sync(&served);
+                served.watch(|| drop(control::sync(&served)));
                 let _ = unmount::detach(&mountpoint);
             }
         }

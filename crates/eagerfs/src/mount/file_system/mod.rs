@@ -7,6 +7,7 @@ mod extended;
 mod listing;
 mod names;
 mod served;
+mod watched;
 
 use std::ffi::OsStr;
 use std::io;
@@ -25,6 +26,7 @@ use fuser::{
 use self::attributes::Changes;
 pub use self::served::Served;
 use self::served::{Caller, Entry};
+pub use self::watched::Watched;
 use super::answer::{TTL, errno};
 use crate::lower::What;
 
@@ -196,10 +198,13 @@ impl Filesystem for FileSystem {
             Ok(numbers) if numbers.is_empty() => {
                 answer_empty(reply, served.rename(&from, &to, flags));
             }
-            Ok(numbers) => self.0.fetching.run(move || {
-                numbers.into_iter().for_each(|number| served.fetch(number));
-                answer_empty(reply, served.rename(&from, &to, flags));
-            }),
+            Ok(numbers) => self.0.run(
+                |served| &served.fetching,
+                move |served| {
+                    numbers.into_iter().for_each(|number| served.fetch(number));
+                    answer_empty(reply, served.rename(&from, &to, flags));
+                },
+            ),
         }
     }
 
@@ -451,20 +456,21 @@ impl Filesystem for FileSystem {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let served = Arc::clone(&self.0);
-        let seek = move || match served.seek(number, offset, whence) {
+        let seek = move |served: &Served| match served.seek(number, offset, whence) {
             Ok(offset) => reply.offset(offset),
             Err(error) => reply.error(errno(&error)),
         };
         if !self.0.nodes.is_written(number) {
-            return seek();
+            return seek(&self.0);
         }
         // What the kernel has cached fills holes.
-        let served = Arc::clone(&self.0);
-        self.0.fetching.run(move || {
-            served.fetch(number);
-            seek();
-        });
+        self.0.run(
+            |served| &served.fetching,
+            move |served| {
+                served.fetch(number);
+                seek(served);
+            },
+        );
     }
 
     fn copy_file_range(

@@ -1,11 +1,12 @@
 //! What requests are answered from, and what is agreed upon with the kernel.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use fuser::{FileAttr, Generation, INodeNo, InitFlags, KernelConfig, Notifier, Request};
-use oneflush_blocklog::DirectFile;
+use oneflush_blocklog::{DirectFile, messages};
 
 use super::super::aside::Aside;
 use super::super::nodes::{Nodes, RealObject, generation_of, number_of};
@@ -73,6 +74,30 @@ impl Served {
             masks: AtomicBool::new(false),
             written_bytes: AtomicU64::new(0),
         })
+    }
+
+    /// Stops a panic. Nobody knows what it has left half done, so from then on nothing is
+    /// acknowledged (T8). The keeper notes it for the next mount.
+    pub fn watch(&self, work: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+            self.tree.poison();
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+            messages::say(&format!(
+                "oneflush: {}",
+                said.unwrap_or("an internal error was stopped")
+            ));
+        }
+    }
+
+    /// Does it aside.
+    pub fn run(
+        self: &Arc<Self>,
+        aside: impl FnOnce(&Served) -> &Aside,
+        work: impl FnOnce(&Served) + Send + 'static,
+    ) {
+        let served = Arc::clone(self);
+        aside(self).run(move || served.watch(|| work(&served)));
     }
 
     /// Has the kernel write what it has cached of a file. Not on a thread that answers it.
