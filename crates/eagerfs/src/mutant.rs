@@ -60,8 +60,11 @@ pub const ALL: [Mutant; 16] = [
 #[cfg(feature = "mutants")]
 mod chosen {
     use std::cell::Cell;
+    use std::sync::OnceLock;
 
     use super::Mutant;
+
+    static EVERYWHERE: OnceLock<Mutant> = OnceLock::new();
 
     thread_local! {
         static CHOSEN: Cell<Option<Mutant>> = const { Cell::new(None) };
@@ -72,13 +75,19 @@ mod chosen {
         CHOSEN.set(mutant);
     }
 
+    /// This process behaves so to its end, where a thread has chosen nothing else.
+    pub fn choose_everywhere(mutant: Mutant) {
+        // The first choice counts.
+        let _ = EVERYWHERE.set(mutant);
+    }
+
     pub fn is(mutant: Mutant) -> bool {
-        CHOSEN.get() == Some(mutant)
+        CHOSEN.get().or_else(|| EVERYWHERE.get().copied()) == Some(mutant)
     }
 }
 
 #[cfg(feature = "mutants")]
-pub use chosen::{choose, is};
+pub use chosen::{choose, choose_everywhere, is};
 
 #[cfg(not(feature = "mutants"))]
 pub const fn is(_: Mutant) -> bool {

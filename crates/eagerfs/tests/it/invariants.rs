@@ -3,13 +3,19 @@
 
 use std::any::Any;
 use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Duration;
 
 use oneflush_eagerfs::entry::ROOT;
 use oneflush_eagerfs::mutant::{self, Mutant};
 
+use oneflush_testing::named;
+
 use crate::common::hooked::{Bench, THRESHOLD_BYTES};
+use crate::common::{MUTANT, Mount, THREADS};
 
 const LANE_BYTES_MAX: u64 = 20 << 10;
 
@@ -106,4 +112,37 @@ fn nothing_is_tripped_without_a_variant() {
 fn every_number_is_tripped() {
     let numbers: BTreeSet<&str> = TABLE.iter().map(|(_, number, _)| *number).collect();
     assert_eq!(numbers.len(), 9, "{numbers:?}");
+}
+
+/// The library ends a thread that panics. With its first thread the daemon took the mount for
+/// unmounted, while others went on. Which thread it is nobody knows, so it is tried several times.
+#[test]
+fn a_breach_in_a_mount_is_an_error_and_the_mount_goes_on() {
+    let Some(mut mount) = Mount::new(named!(a_breach_in_a_mount_is_an_error_and_the_mount_goes_on))
+    else {
+        return;
+    };
+    fs::write(mount.at.join("before"), "before").unwrap();
+    mount.unmount();
+    for round in 0..6 {
+        mount.start_with(&[(MUTANT, "NumberedBefore"), (THREADS, "2")]);
+        let (one, two) = (format!("one-{round}"), format!("two-{round}"));
+        let file = File::create(mount.at.join(one)).unwrap();
+        let errors = [
+            fs::create_dir(mount.at.join(two)).unwrap_err(),
+            file.sync_all().unwrap_err(),
+            fs::create_dir(mount.at.join("later")).unwrap_err(),
+        ];
+        let numbers = errors.map(|error| error.raw_os_error());
+        assert_eq!(numbers, [Some(libc::EIO); 3], "{round}");
+        thread::sleep(Duration::from_millis(300));
+        assert_eq!(mount.stat("poisoned"), 1);
+        assert_eq!(fs::read(mount.at.join("before")).unwrap(), b"before");
+        drop(file);
+        mount.unmount_poisoned();
+        assert!(mount.log().exists());
+        mount.start();
+        assert!(mount.before().starts_with("Replayed"), "{}", mount.before());
+        mount.unmount();
+    }
 }

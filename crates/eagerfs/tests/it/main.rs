@@ -11,5 +11,6 @@ mod invariants;
 mod lifecycle;
 mod panics;
 mod posix;
+mod races;
 mod random;
 mod syncs;

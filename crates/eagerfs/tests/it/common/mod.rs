@@ -18,6 +18,9 @@ const LOWER: &str = "ONEFLUSH_TEST_LOWER";
 const MOUNTPOINT: &str = "ONEFLUSH_TEST_MOUNTPOINT";
 const THRESHOLD: &str = "ONEFLUSH_TEST_THRESHOLD";
 const LOG_BYTES: &str = "ONEFLUSH_TEST_LOG_BYTES";
+/// The variant that the daemon is.
+pub const MUTANT: &str = "ONEFLUSH_TEST_MUTANT";
+pub const THREADS: &str = "ONEFLUSH_TEST_THREADS";
 /// Where the daemon writes what it has found.
 const SAID: &str = "ONEFLUSH_TEST_SAID";
 /// The test that serves in a process of its own.
@@ -52,6 +55,15 @@ fn serves_what_another_test_has_mounted() {
     }
     if let Ok(log_bytes) = std::env::var(LOG_BYTES) {
         options.log_bytes = log_bytes.parse().unwrap();
+    }
+    if let Ok(threads) = std::env::var(THREADS) {
+        options.threads = threads.parse().unwrap();
+    }
+    #[cfg(feature = "mutants")]
+    if let Ok(wanted) = std::env::var(MUTANT) {
+        use oneflush_eagerfs::mutant::{ALL, choose_everywhere};
+        let mutant = ALL.into_iter().find(|mutant| format!("{mutant:?}") == wanted);
+        choose_everywhere(mutant.unwrap());
     }
     let mounted = mount::mount(&options).unwrap_or_else(|error| panic!("{error}"));
     if let Some(said) = std::env::var_os(SAID) {
@@ -111,11 +123,16 @@ impl Mount {
     }
 
     pub fn start(&mut self) {
+        self.start_with(&[]);
+    }
+
+    /// With these variables of the environment.
+    pub fn start_with(&mut self, variables: &[(&str, &str)]) {
         let _ = fs::remove_file(self.said());
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args([SERVES, "--exact", "--nocapture"]);
         command.env(LOWER, &self.lower).env(MOUNTPOINT, &self.at);
-        command.env(SAID, self.said());
+        command.env(SAID, self.said()).envs(variables.iter().copied());
         if let Some(threshold_bytes) = self.sizes.threshold_bytes {
             command.env(THRESHOLD, threshold_bytes.to_string());
         }
@@ -164,6 +181,13 @@ impl Mount {
         mount::unmount(&self.at).unwrap();
         let mut daemon = self.daemon.take().unwrap();
         assert!(daemon.wait().unwrap().success());
+    }
+
+    /// The daemon says that something has failed.
+    pub fn unmount_poisoned(&mut self) {
+        mount::unmount(&self.at).unwrap();
+        let mut daemon = self.daemon.take().unwrap();
+        assert!(!daemon.wait().unwrap().success());
     }
 
     pub fn pid(&self) -> u32 {
