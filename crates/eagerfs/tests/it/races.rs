@@ -1,5 +1,6 @@
 //! Syncs that meet another one at a bad moment. A hook stops one of them there.
 
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -87,4 +88,50 @@ fn a_sync_waits_for_the_record_of_the_lowers_sync() {
         assert!(early.is_err(), "it is acknowledged before its record");
         assert!(told.recv_timeout(AT_MOST).unwrap());
     });
+}
+
+/// The kernel tells an error once: the second of two syncs of a file heard nothing of it.
+#[test]
+fn a_sync_beside_one_that_fails_is_told() {
+    let bench = Arc::new(Bench::new(1 << 20));
+    let id = bench.file("file", THRESHOLD_BYTES + 1);
+    let ((tell, come), (go, wait)) = (channel(), channel::<()>());
+    let (wait, syncs) = (Mutex::new(wait), AtomicU32::new(0));
+    bench.steps.hook(move |step| {
+        if step != "sync" || syncs.fetch_add(1, SeqCst) > 0 {
+            return Ok(());
+        }
+        let _ = tell.send(());
+        let _ = wait.lock().unwrap().recv_timeout(AT_MOST);
+        Err(io::Error::other("as a device may"))
+    });
+    thread::scope(|scope| {
+        let first = scope.spawn(|| bench.tree.sync(id));
+        come.recv_timeout(AT_MOST).unwrap();
+        let second = scope.spawn(|| bench.tree.sync(id));
+        thread::sleep(A_WHILE);
+        go.send(()).unwrap();
+        assert!(first.join().unwrap().is_err());
+        assert!(second.join().unwrap().is_err());
+    });
+}
+
+/// The bytes stood behind the cut, with the size from before it.
+#[test]
+fn a_cut_stands_behind_the_bytes_of_its_record() {
+    let bench = Arc::new(Bench::new(1 << 20));
+    let id = bench.synced("file", 100);
+    bench.make("another").unwrap();
+    let (stops, _) = stops(&bench, 1);
+    thread::scope(|scope| {
+        scope.spawn(|| bench.tree.sync_operations().unwrap());
+        stops[0].come.recv_timeout(AT_MOST).unwrap();
+        bench.tree.write(id, 100, b"more").unwrap();
+        // These share the next record.
+        scope.spawn(|| bench.tree.sync(id).unwrap());
+        scope.spawn(|| bench.tree.truncate(id, 10).unwrap());
+        thread::sleep(A_WHILE);
+        stops[0].go.send(()).unwrap();
+    });
+    assert_eq!(bench.logged().objects[&id].contents.size_bytes, Some(10));
 }

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex};
 use oneflush_blocklog::{Log, Storage, Uuid};
 use oneflush_eagerfs::directory::Directory;
 use oneflush_eagerfs::entry::{Begin, ObjectId, ROOT};
+use oneflush_eagerfs::fold::Wanted;
 use oneflush_eagerfs::lower::{
     Attribute, Changed, Found, Identity, Kind, Look, Lower, Made, Mark, What,
 };
+use oneflush_eagerfs::recovery;
 use oneflush_eagerfs::tree::{Isets, Options, Tree};
 use tempfile::TempDir;
 
@@ -143,9 +145,10 @@ impl Lower for Hooked {
     }
 }
 
-/// A file of the log. What is written is durable.
+/// A file of the log. What is written is durable. Clones are the same file.
+#[derive(Clone)]
 pub struct Memory {
-    bytes: Mutex<Vec<u8>>,
+    bytes: Arc<Mutex<Vec<u8>>>,
     steps: Steps,
 }
 
@@ -214,6 +217,7 @@ impl Storage for Memory {
 pub struct Bench {
     pub tree: Tree<Hooked, Memory>,
     pub steps: Steps,
+    log: Memory,
     _folder: TempDir,
 }
 
@@ -223,8 +227,9 @@ impl Bench {
         let steps = Steps::default();
         let inner = Directory::open(folder.path(), 64).unwrap();
         let lower = Hooked { inner, steps: steps.clone(), mark: Mutex::default() };
-        let storage = Memory { bytes: Mutex::default(), steps: steps.clone() };
-        let (log, head) = Log::create_for_directory(storage, Uuid([7; 16]), 64 << 10).unwrap();
+        let storage = Memory { bytes: Arc::default(), steps: steps.clone() };
+        let (log, head) =
+            Log::create_for_directory(storage.clone(), Uuid([7; 16]), 64 << 10).unwrap();
         let root = lower.identity(&lower.root()).unwrap();
         let begin = Begin { root, boot: b"boot".to_vec(), mount: 1 };
         let options = Options {
@@ -234,7 +239,13 @@ impl Bench {
             clock: || 0,
         };
         let tree = Tree::new(lower, log, head, begin, options).unwrap();
-        Bench { tree, steps, _folder: folder }
+        Bench { tree, steps, log: storage, _folder: folder }
+    }
+
+    /// What recovery would find in the log.
+    pub fn logged(&self) -> Wanted {
+        let log = Log::open_for_directory(self.log.clone()).unwrap();
+        recovery::read(&log).unwrap().unwrap().0
     }
 
     pub fn make(&self, name: &str) -> io::Result<ObjectId> {
