@@ -103,6 +103,10 @@ impl Mounted {
     /// Serves until somebody unmounts. Then the directory is whole, and there is no log.
     pub fn wait(mut self) -> Result<(), MountError> {
         let ended = self.session.join();
+        if ended.as_ref().is_err_and(|error| error.raw_os_error().is_none()) {
+            // The library has failed, and may have threads that serve on.
+            self.served.tree.poison();
+        }
         self.signals.close();
         self.served.fetching.end();
         self.served.syncing.end();

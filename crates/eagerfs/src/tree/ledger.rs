@@ -8,9 +8,9 @@ use crate::entry::Seq;
 
 /// A number that only grows.
 #[derive(Debug, Default)]
-pub struct Mark(AtomicU64);
+pub struct Reached(AtomicU64);
 
-impl Mark {
+impl Reached {
     fn reach(&self, value: u64) {
         self.0.fetch_max(value, Ordering::AcqRel);
     }
@@ -23,10 +23,10 @@ impl Mark {
 #[derive(Debug, Default)]
 pub struct Ledger {
     failures: AtomicU64,
-    ended: Mark,
-    covered: Mark,
-    released: Mark,
-    recorded: Mark,
+    ended: Reached,
+    covered: Reached,
+    released: Reached,
+    recorded: Reached,
 }
 
 impl Ledger {

@@ -420,11 +420,15 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             });
             writer.bytes = writer.bytes.max(data.seq);
         }
-        for (_, op) in &cut.ops {
-            if let Op::Shrink { id, size_bytes } = *op {
-                let to = |said: Option<u64>| said.map_or(size_bytes, |said| said.min(size_bytes));
-                note(id, &|state| state.cut_to = Some(to(state.cut_to)));
-            }
+        for (seq, op) in &cut.ops {
+            let Op::Shrink { id, size_bytes } = *op else { continue };
+            note(id, &|state| {
+                // Bytes behind it are not said to go.
+                if state.logged < *seq {
+                    let said = state.cut_to.unwrap_or(size_bytes);
+                    state.cut_to = Some(said.min(size_bytes));
+                }
+            });
         }
         for (id, seq) in &cut.settled {
             note(*id, &|state| {
