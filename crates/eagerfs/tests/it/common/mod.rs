@@ -19,6 +19,7 @@ const MOUNTPOINT: &str = "ONEFLUSH_TEST_MOUNTPOINT";
 const THRESHOLD: &str = "ONEFLUSH_TEST_THRESHOLD";
 const LOG_BYTES: &str = "ONEFLUSH_TEST_LOG_BYTES";
 /// The variant that the daemon is.
+#[cfg(feature = "mutants")]
 pub const MUTANT: &str = "ONEFLUSH_TEST_MUTANT";
 pub const THREADS: &str = "ONEFLUSH_TEST_THREADS";
 /// Where the daemon writes what it has found.
@@ -184,6 +185,7 @@ impl Mount {
     }
 
     /// The daemon says that something has failed.
+    #[cfg(feature = "mutants")]
     pub fn unmount_poisoned(&mut self) {
         mount::unmount(&self.at).unwrap();
         let mut daemon = self.daemon.take().unwrap();
