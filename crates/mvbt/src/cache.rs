@@ -4,9 +4,11 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+use oneflush_blocklog::invariant;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::PageNo;
+use crate::mutant::{self, Mutant};
 use crate::page::image::Image;
 use crate::sync::RwLock;
 
@@ -15,6 +17,8 @@ const SHARDS: usize = 16;
 struct Entry {
     /// None: the page was forgotten, and keeps its place in the clock.
     image: Option<Arc<Image>>,
+    /// The writer has put it there.
+    is_committed: bool,
     was_used: AtomicBool,
 }
 
@@ -79,7 +83,7 @@ impl Cache {
     pub fn put(&self, image: Arc<Image>) {
         let mut shard = self.shard(image.no).write();
         shard.changes += 1;
-        shard.put(self.pages_a_shard.load(Relaxed), image);
+        shard.put(self.pages_a_shard.load(Relaxed), image, true);
     }
 
     /// To be asked for before a page is read from the file, and given with it.
@@ -91,8 +95,15 @@ impl Cache {
     /// out of date, and is not kept.
     pub fn put_read(&self, image: Arc<Image>, changes: u64) {
         let mut shard = self.shard(image.no).write();
-        if shard.changes == changes {
-            shard.put(self.pages_a_shard.load(Relaxed), image);
+        if shard.changes == changes || mutant::is(Mutant::StaleReadKept) {
+            let there = shard.entries.get(&image.no).filter(|entry| entry.is_committed);
+            let there = there.and_then(|entry| entry.image.as_ref());
+            invariant!(
+                "I18",
+                "a page that was read does not replace a newer one that was committed",
+                there.is_none_or(|there| there.active().version <= image.active().version),
+            );
+            shard.put(self.pages_a_shard.load(Relaxed), image, false);
         }
     }
 
@@ -114,9 +125,9 @@ impl Cache {
 }
 
 impl Shard {
-    fn put(&mut self, pages_max: usize, image: Arc<Image>) {
+    fn put(&mut self, pages_max: usize, image: Arc<Image>, is_committed: bool) {
         let no = image.no;
-        let entry = Entry { image: Some(image), was_used: AtomicBool::new(false) };
+        let entry = Entry { image: Some(image), is_committed, was_used: AtomicBool::new(false) };
         if self.entries.insert(no, entry).is_none() {
             self.make_room(pages_max, no);
         }

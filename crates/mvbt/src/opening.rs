@@ -10,6 +10,7 @@ use crate::commons::board::{Board, ORPHANED, Seen};
 use crate::commons::mapped::Mapped;
 use crate::commons::{Commons, lone};
 use crate::layout::{self, BLOCK_BYTES};
+use crate::mutant::{self, Mutant};
 use crate::options::Options;
 use crate::page::draft::Draft;
 use crate::read::{Read, ReadTransaction};
@@ -72,7 +73,11 @@ pub fn open(path: &Path, options: Options) -> Result<Arc<Shared>> {
     }?;
     // I22
     if shared.is_as_made && !options.read_only {
-        sync_directory(&path)?;
+        shared.note_loose_name(true);
+        if !mutant::is(Mutant::NameUnsynced) {
+            sync_directory(&path)?;
+            shared.note_loose_name(false);
+        }
     }
     Ok(shared)
 }

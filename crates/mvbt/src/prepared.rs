@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use oneflush_blocklog::invariant;
+
 use crate::read::ReadTransaction;
 use crate::work::{Pool, Written};
 use crate::writer_lock::WriterGuard;
@@ -51,7 +53,7 @@ impl Prepared {
         let (pool, changed) = written.publish(&shared.store);
         writer.pool = pool;
         if is_nothing {
-            shared.board.end_writing();
+            shared.end_writing();
         } else {
             let counters = &shared.store.counters;
             counters.commits.fetch_add(1, Relaxed);
@@ -73,10 +75,17 @@ impl Prepared {
         writer.pool = backup;
         let shared = Arc::clone(writer.shared());
         if written.is_nothing() {
-            shared.board.end_writing();
+            shared.end_writing();
         } else {
+            let pages = &shared.store.counters.pages;
+            let before = pages.load(Relaxed);
             let voidable = written.make_voidable(&shared.store);
             voidable.inspect_err(|_| shared.store.poison_all())?;
+            invariant!(
+                "I20",
+                "a single page is written once more before its version is made void",
+                written.used_ring() || pages.load(Relaxed) > before,
+            );
             writer.make_void_or_poison(written.version)?;
         }
         writer.is_rolled_back = true;

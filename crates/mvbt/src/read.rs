@@ -34,6 +34,7 @@ pub struct ReadTransaction {
 impl ReadTransaction {
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<ReadTransaction> {
         shared.board.check_user()?;
+        let _poisoned = shared.store.poisoned_by_a_panic();
         let version = shared.readers.register();
         let reader = ReadTransaction::of(shared, version);
         shared.catch_up()?;
@@ -52,6 +53,7 @@ impl ReadTransaction {
     /// None: the version may be gone.
     pub(crate) fn begin_at(shared: &Arc<Shared>, version: Version) -> Result<Option<Self>> {
         shared.board.check_user()?;
+        let _poisoned = shared.store.poisoned_by_a_panic();
         if !shared.readers.register_at(version) {
             return Ok(None);
         }

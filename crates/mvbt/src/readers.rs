@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use oneflush_blocklog::invariant;
+
 use crate::Version;
 use crate::commons::board::Board;
+use crate::mutant::{self, Mutant};
 use crate::sync::Mutex;
 
 /// The readers of one handle. The board has the oldest version of each handle.
@@ -29,6 +32,7 @@ impl Readers {
             *own.entry(version).or_default() += 1;
             self.show(&own);
             if self.board.current() == version {
+                self.check_shown(version);
                 return version;
             }
             forget(&mut own, version);
@@ -48,8 +52,18 @@ impl Readers {
         if !is_there {
             forget(&mut own, version);
             self.show(&own);
+        } else {
+            self.check_shown(version);
         }
         is_there
+    }
+
+    fn check_shown(&self, version: Version) {
+        invariant!(
+            "P2",
+            "who reads has shown its version, or an older one",
+            self.board.shown().is_some_and(|shown| shown <= version),
+        );
     }
 
     pub fn unregister(&self, version: Version) {
@@ -63,7 +77,9 @@ impl Readers {
     }
 
     fn show(&self, own: &BTreeMap<Version, usize>) {
-        self.board.show_reader(own.keys().next().copied());
+        if !mutant::is(Mutant::ReaderUnseen) {
+            self.board.show_reader(own.keys().next().copied());
+        }
     }
 
     /// The oldest version that is read, or the current one.

@@ -2,8 +2,9 @@
 //! whole (I14, I15).
 
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
-use oneflush_blocklog::{AlignedBuffer, Storage};
+use oneflush_blocklog::{AlignedBuffer, Storage, invariant};
 
 use crate::anchor::{Anchor, FORMAT, MAGIC};
 use crate::bytes::get_u32;
@@ -109,6 +110,8 @@ pub struct Recovered {
     pub anchor: Anchor,
     /// The newest version that a reader may ask for.
     pub current: Version,
+    /// M: what is above it, and not above the versions of the anchor before, never was.
+    pub complete: Version,
 }
 
 /// Judges the last transaction of several pages.
@@ -116,12 +119,14 @@ pub fn recover(store: &Store, found: &Found) -> Result<Recovered> {
     let before = &found.anchor;
     check_is_newest(store, found)?;
     let mut anchor = reopened(before);
+    let mut complete = before.reserved;
     if !before.is_closed {
+        let flushes = store.counters.flushes.load(Relaxed);
         // What a dead process wrote may be in the device's cache alone.
         if !mutant::is(Mutant::RecoveryUnflushed) {
             store.flush()?;
         }
-        let complete = newest_complete(store, found)?;
+        complete = newest_complete(store, found, flushes)?;
         let mut voids = before.voids();
         if complete < before.reserved {
             voids.add(complete.next(), before.reserved);
@@ -130,10 +135,10 @@ pub fn recover(store: &Store, found: &Found) -> Result<Recovered> {
             anchor.voids = voids.intervals().to_vec();
         }
         if mutant::is(Mutant::VersionsReused) {
-            return Ok(Recovered { anchor, current: complete });
+            return Ok(Recovered { anchor, current: complete, complete });
         }
     }
-    Ok(Recovered { anchor, current: before.reserved })
+    Ok(Recovered { anchor, current: before.reserved, complete })
 }
 
 /// The anchor of the next opening.
@@ -184,15 +189,24 @@ fn check_is_newest(store: &Store, found: &Found) -> Result<()> {
     Ok(())
 }
 
-/// M: the newest version with a commit block whose pages are all there.
-fn newest_complete(store: &Store, found: &Found) -> Result<Version> {
+/// M: the newest version with a commit block whose pages are all there. `flushes`: so many had been
+/// done when the recovery began.
+fn newest_complete(store: &Store, found: &Found, flushes: u64) -> Result<Version> {
     let anchor = &found.anchor;
     let mut blocks: Vec<&CommitBlock> = found.blocks.iter().collect();
     let voids = anchor.voids();
     blocks.retain(|block| block.version > anchor.settled && !voids.holds(block.version));
     blocks.sort_unstable_by_key(|block| block.version);
     let Some(newest) = blocks.pop() else { return Ok(anchor.settled) };
+    let (counters, listed) = (&store.counters, newest.pages.len() as u64);
+    let reads = counters.reads.load(Relaxed);
     if mutant::is(Mutant::BlockUnchecked) || is_complete(store, newest)? {
+        invariant!(
+            "I14",
+            "who takes a transaction for whole has flushed the file, and read all that it lists",
+            counters.flushes.load(Relaxed) > flushes
+                && counters.reads.load(Relaxed) >= reads + listed,
+        );
         return Ok(newest.version);
     }
     // The one before was flushed before the newest was begun.

@@ -1,9 +1,13 @@
 //! What a database and its transactions have in common. A transaction keeps it alive.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use oneflush_blocklog::invariant;
 
 use crate::commons::board::{Board, Missed, Seen};
 use crate::history::{self, Horizon};
+use crate::mutant::{self, Mutant};
 use crate::options::Options;
 use crate::readers::Readers;
 use crate::store::{Newest, Store};
@@ -20,6 +24,8 @@ pub struct Shared {
     pub writer: WriterLock,
     /// Nobody had written in the file when it was opened, but who made it.
     pub is_as_made: bool,
+    /// A loss of power may take the file's name away (I22).
+    is_name_loose: AtomicBool,
     /// Up to where the cache knows what other users have changed.
     seen: Mutex<Seen>,
 }
@@ -38,7 +44,35 @@ impl Shared {
         let board = Arc::new(board);
         let readers = Readers::new(Arc::clone(&board));
         let (store, options) = (Arc::new(store), Arc::new(options));
-        Shared { store, options, board, readers, writer, is_as_made, seen: Mutex::new(seen) }
+        let (is_name_loose, seen) = (AtomicBool::new(false), Mutex::new(seen));
+        Shared { store, options, board, readers, writer, is_as_made, is_name_loose, seen }
+    }
+
+    pub fn note_loose_name(&self, is_loose: bool) {
+        self.is_name_loose.store(is_loose, Relaxed);
+    }
+
+    /// To be called before a commit writes.
+    pub fn check_name(&self) {
+        invariant!(
+            "I22",
+            "nobody commits in a file whose name is not durable",
+            !self.is_name_loose.load(Relaxed),
+        );
+    }
+
+    /// The transaction has left nothing. After a failed write some pages of it may be in the file:
+    /// then the next writer judges them (P8).
+    pub fn end_writing(&self) {
+        if self.store.check_usable().is_err() && !mutant::is(Mutant::FailureHidden) {
+            return;
+        }
+        invariant!(
+            "P8",
+            "a transaction that may have left something stays to be judged",
+            self.store.is_flushed(),
+        );
+        self.board.end_writing();
     }
 
     /// Has the cache and the void intervals up to date with what other users have done.
@@ -99,8 +133,15 @@ impl Shared {
     pub fn horizon(&self) -> Result<Horizon> {
         let kept = history::kept_from(&Newest(&self.store))?;
         let limit = kept.unwrap_or(self.board.current());
-        self.board.give_up_before(limit);
+        if !mutant::is(Mutant::GivenUpUnsaid) {
+            self.board.give_up_before(limit);
+        }
         let read = self.readers.horizon();
+        invariant!(
+            "P9",
+            "what a writer gives up is said before it asks who reads",
+            self.board.given_up() >= limit,
+        );
         Ok(Horizon { version: read.min(limit), read, kept })
     }
 

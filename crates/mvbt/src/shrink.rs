@@ -11,6 +11,8 @@
 
 use std::time::{Duration, Instant};
 
+use oneflush_blocklog::invariant;
+
 use crate::commons::Then;
 use crate::db::Database;
 use crate::mutant::{self, Mutant};
@@ -101,7 +103,12 @@ impl Shrink<'_> {
             }
         }
         self.settle()?;
-        let _writer = self.writer()?;
+        let writer = self.writer()?;
+        invariant!(
+            "I23",
+            "a file is cut after an anchor has settled all versions",
+            writer.settled() >= self.database.shared.board.last(),
+        );
         store.cut(work::page_count(&Newest(store))?)?;
         Ok(Shrunk { version: self.version, pages, free })
     }

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use oneflush_blocklog::{AlignedBuffer, Storage, Uuid, is_full};
+use oneflush_blocklog::{AlignedBuffer, Storage, Uuid, invariant, is_full};
 
 use crate::anchor::Anchor;
 use crate::cache::Cache;
 use crate::error::check_process;
 use crate::layout::{self, BLOCK_BYTES};
+use crate::mutant::{self, Mutant};
 use crate::page::image::Image;
 use crate::page::overflow;
 use crate::recovery::{self, Found};
@@ -70,8 +71,29 @@ pub struct Store {
     cache: Cache,
     pub counters: Counters,
     poisoned: AtomicBool,
+    /// Writes that were begun, and how many of the first ones are durable.
+    written: AtomicU64,
+    flushed: AtomicU64,
+    /// The file has grown since it was flushed last.
+    has_grown: AtomicBool,
+    /// No page is written before an anchor says what is void (I16).
+    is_unjudged: AtomicBool,
     /// The process that opened the file.
     pid: u32,
+}
+
+/// Poisons the store if a panic ends it.
+pub struct PoisonedByAPanic<'a> {
+    store: &'a Store,
+    was_panicking: bool,
+}
+
+impl Drop for PoisonedByAPanic<'_> {
+    fn drop(&mut self) {
+        if !self.was_panicking && std::thread::panicking() {
+            self.store.poison_all();
+        }
+    }
 }
 
 /// The last committed version, as whoever has the writer's lock finds it: no page changes.
@@ -114,6 +136,10 @@ impl Store {
             cache: Cache::new(cache_bytes / page_bytes),
             counters: Counters::default(),
             poisoned: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+            flushed: AtomicU64::new(0),
+            has_grown: AtomicBool::new(false),
+            is_unjudged: AtomicBool::new(false),
             pid: std::process::id(),
         }
     }
@@ -139,9 +165,57 @@ impl Store {
         self.poisoned.store(true, Relaxed);
     }
 
+    /// To be held where a broken invariant panics and no transaction is open: nothing more is
+    /// written after that.
+    pub fn poisoned_by_a_panic(&self) -> PoisonedByAPanic<'_> {
+        PoisonedByAPanic { store: self, was_panicking: std::thread::panicking() }
+    }
+
     pub fn check_usable(&self) -> Result<()> {
         check_process(self.pid)?;
-        if self.poisoned.load(Relaxed) { Err(Error::Poisoned) } else { Ok(()) }
+        let is_poisoned = self.poisoned.load(Relaxed) && !mutant::is(Mutant::FailureForgotten);
+        if is_poisoned { Err(Error::Poisoned) } else { Ok(()) }
+    }
+
+    /// For each write and flush.
+    fn writable(&self) -> &dyn Storage {
+        invariant!(
+            "I17",
+            "after a failed write or flush nothing more is written",
+            !self.poisoned.load(Relaxed),
+        );
+        &*self.storage
+    }
+
+    fn flush_all(&self) -> io::Result<()> {
+        let written = self.written.load(Relaxed);
+        self.writable().flush()?;
+        self.flushed.store(written, Relaxed);
+        self.has_grown.store(false, Relaxed);
+        Ok(())
+    }
+
+    /// All that was ever written is durable. So it is where no transaction is open.
+    pub fn is_flushed(&self) -> bool {
+        self.flushed.load(Relaxed) == self.written.load(Relaxed)
+    }
+
+    pub fn has_unflushed_growth(&self) -> bool {
+        self.has_grown.load(Relaxed)
+    }
+
+    /// A crash was found. False: an anchor says what it has made void.
+    pub fn note_unjudged(&self, is_unjudged: bool) {
+        self.is_unjudged.store(is_unjudged, Relaxed);
+    }
+
+    fn begin_pages(&self) {
+        invariant!(
+            "I16",
+            "after a crash no page is written before an anchor says which versions are void",
+            !self.is_unjudged.load(Relaxed),
+        );
+        self.written.fetch_add(1, Relaxed);
     }
 
     pub fn size_bytes(&self) -> Result<u64> {
@@ -179,10 +253,11 @@ impl Store {
         let mut block = AlignedBuffer::zeroed(BLOCK_BYTES);
         anchor.encode(&mut block);
         self.counters.blocks.fetch_add(1, Relaxed);
+        self.written.fetch_add(1, Relaxed);
         let written = self
-            .storage
+            .writable()
             .write(&block, layout::anchor_at(anchor.place()))
-            .and_then(|()| self.storage.flush());
+            .and_then(|()| self.flush_all());
         self.counters.flushes.fetch_add(1, Relaxed);
         self.poison(written, "write an anchor")
     }
@@ -198,13 +273,13 @@ impl Store {
     /// Room for anchors, ring and the first pages.
     pub fn prepare(&self) -> Result<()> {
         let at = self.place(PageNo(3))?.next_multiple_of(BLOCK_BYTES as u64);
-        self.poison(self.storage.extend(at + GROWTH_BYTES_MIN), "make it longer")
+        self.poison(self.writable().extend(at + GROWTH_BYTES_MIN), "make it longer")
     }
 
     pub fn flush(&self) -> Result<()> {
         self.check_usable()?;
         self.counters.flushes.fetch_add(1, Relaxed);
-        self.poison(self.storage.flush(), "flush")
+        self.poison(self.flush_all(), "flush")
     }
 
     // ---- pages ----
@@ -244,6 +319,7 @@ impl Store {
         if let Some(image) = self.cache.get(no) {
             return Ok(image);
         }
+        let _poisoned = self.poisoned_by_a_panic();
         let changes = self.cache.changes(no);
         let image = Arc::new(self.read_page(no)?);
         self.cache.put_read(Arc::clone(&image), changes);
@@ -269,6 +345,7 @@ impl Store {
     /// Reads pages that are in the order of the file. Those that stand close together are one read,
     /// with what is between them.
     fn read_together(&self, pages: &[PageNo]) {
+        let _poisoned = self.poisoned_by_a_panic();
         let changes: Vec<u64> = pages.iter().map(|&no| self.cache.changes(no)).collect();
         // As in `read_page`.
         let voids = self.voids.read().clone();
@@ -337,7 +414,13 @@ impl Store {
         self.counters.flushes.fetch_add(1, Relaxed);
         let at = self.place(no)?;
         let (buffer, at) = self.with_neighbours(at, bytes)?;
-        self.poison(self.storage.write_durable(&buffer, at), "write a page")
+        let was_flushed = self.is_flushed();
+        self.begin_pages();
+        self.poison(self.writable().write_durable(&buffer, at), "write a page")?;
+        if was_flushed {
+            self.flushed.fetch_add(1, Relaxed);
+        }
+        Ok(())
     }
 
     /// Writes pages, which may be lost until a flush.
@@ -379,11 +462,15 @@ impl Store {
             self.counters.blocks.fetch_add(1, Relaxed);
             writes.push((block, layout::ring_at(place)));
         }
-        self.write_many(writes)
+        match writes.is_empty() {
+            true => Ok(()),
+            false => self.write_many(writes),
+        }
     }
 
     fn write_many(&self, writes: Vec<(AlignedBuffer, u64)>) -> Result<()> {
-        self.poison(self.storage.write_many(writes), "write pages")
+        self.begin_pages();
+        self.poison(self.writable().write_many(writes), "write pages")
     }
 
     /// Pages that stand one behind the other.
@@ -406,7 +493,8 @@ impl Store {
 
     fn write_run_beside_others(&self, run: &Run<'_>) -> Result<()> {
         let (buffer, at) = self.with_neighbours(run.at, &run.pages.concat())?;
-        self.poison(self.storage.write(&buffer, at), "write pages")
+        self.begin_pages();
+        self.poison(self.writable().write(&buffer, at), "write pages")
     }
 
     /// Bytes with what stands beside them in the same blocks, where pages are smaller than those.
@@ -431,7 +519,7 @@ impl Store {
         if end >= self.size_bytes()? {
             return Ok(());
         }
-        self.poison(self.storage.cut(end), "make it shorter")
+        self.poison(self.writable().cut(end), "make it shorter")
     }
 
     /// Makes the file long enough for so many pages, and for some more. Durable when
@@ -447,15 +535,19 @@ impl Store {
         let from = size.next_multiple_of(self.alignment());
         let to = |bytes: u64| bytes.next_multiple_of(self.alignment());
         let is_full = |made: &io::Result<()>| made.as_ref().is_err_and(is_full);
-        let mut made = self.storage.zero(from..to(least.max(size + more)));
+        let mut made = self.writable().zero(from..to(least.max(size + more)));
         if is_full(&made) {
-            made = self.storage.zero(from..to(least));
+            made = self.writable().zero(from..to(least));
         }
         // The file has its old size then, and nothing else has failed.
         if is_full(&made) {
             return made.map_err(self.failed("make it longer"));
         }
         self.poison(made, "make it longer")?;
+        self.has_grown.store(true, Relaxed);
+        if mutant::is(Mutant::GrowthUnflushed) {
+            return Ok(());
+        }
         // A whole transaction may count pages that it has not written.
         self.flush()
     }

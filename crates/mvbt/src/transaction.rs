@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use oneflush_blocklog::invariant;
+
 use crate::check::Order;
 use crate::cursor::Cursor;
 use crate::history::Retain;
@@ -9,7 +11,6 @@ use crate::kill_point::KillPoint;
 use crate::prepared::Prepared;
 use crate::restore::{NO_ORDER, Restored};
 use crate::search::{Compare, Probe, TreeRef};
-use crate::shared::Shared;
 use crate::work::{self, Deposit, Pool, Work};
 use crate::writer_lock::WriterGuard;
 use crate::{Error, Result, TreeId, Version};
@@ -105,6 +106,7 @@ impl WriteTransaction {
         let Some(open) = self.open.take() else { return Err(Error::Poisoned) };
         let Open { mut writer, work, backup } = open;
         let shared = Arc::clone(writer.shared());
+        shared.check_name();
         let written = work.write(shared.board.ring()).and_then(|written| {
             if !written.is_nothing() && !shared.options.metadata_embedding {
                 writer.write_change_counter(&shared.store, &shared.board)?;
@@ -113,6 +115,11 @@ impl WriteTransaction {
         });
         match written {
             Ok(written) => {
+                invariant!(
+                    "I8",
+                    "what is acknowledged is flushed",
+                    written.is_nothing() || shared.store.is_flushed(),
+                );
                 KillPoint::Durable.reached();
                 Ok(Prepared::new(writer, written, backup))
             }
@@ -135,11 +142,7 @@ impl WriteTransaction {
         if work.has_spilled() {
             writer.make_void_or_poison(work.version)?;
         } else {
-            let Shared { store, board, .. } = &**writer.shared();
-            // After a failed write some pages of it may be in the file.
-            if store.check_usable().is_ok() {
-                board.end_writing();
-            }
+            writer.shared().end_writing();
         }
         writer.is_rolled_back = true;
         Ok(())
@@ -265,8 +268,10 @@ impl WriteTransaction {
         if savepoint == 0 || savepoint > self.work().savepoint_count() {
             return Err(Error::Misuse { what: "there is no such savepoint" });
         }
+        // A panic meanwhile leaves it half done.
+        let half_done = self.half_done.replace(0);
         let undone = self.work_mut().roll_back_to(savepoint);
-        self.half_done = match (&undone, self.half_done) {
+        self.half_done = match (&undone, half_done) {
             (Ok(()), Some(open)) if savepoint <= open => None,
             (Ok(()), half_done) => half_done,
             (Err(_), _) => Some(0),

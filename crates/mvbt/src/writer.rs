@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use oneflush_blocklog::invariant;
+
 use crate::anchor::{Anchor, VOIDS_MAX};
 use crate::commons::board::{Board, Opened};
 use crate::garbage::Garbage;
@@ -34,12 +36,13 @@ impl Writer {
     /// (I14). That stays in memory: the first who writes says it in an anchor (P4).
     pub fn open(&mut self, store: &Store, board: &Board, found: &Found) -> Result<()> {
         let is_closed = self.anchor.is_closed;
-        let Recovered { anchor, current } = recovery::recover(store, found)?;
+        let Recovered { anchor, current, .. } = recovery::recover(store, found)?;
         *store.voids.write() = if is_closed { self.anchor.voids() } else { anchor.voids() };
         store.keep_first(found);
         board.open(&Opened { uuid: store.uuid, current, anchor: self.anchor.sequence });
         if !is_closed {
             board.leave_unjudged();
+            store.note_unjudged(true);
         }
         Ok(())
     }
@@ -48,11 +51,23 @@ impl Writer {
     /// says.
     pub fn repair(&mut self, store: &Store, board: &Board) -> Result<()> {
         KillPoint::Repairing.reached();
+        store.note_unjudged(true);
         let found = store.newest_anchor()?;
-        let Recovered { anchor, current } = recovery::recover(store, &found)?;
+        let Recovered { anchor, current, complete } = recovery::recover(store, &found)?;
+        let reserved = found.anchor.reserved;
+        let is_void =
+            |&(first, last): &(Version, Version)| first <= complete.next() && last == reserved;
+        invariant!(
+            "I15",
+            "the anchor after a crash makes all void that is above the last whole version",
+            anchor.settled == reserved
+                && (complete >= reserved || anchor.voids.last().is_some_and(is_void)),
+        );
         self.anchor = found.anchor;
         let kept = self.kept(board);
-        self.declare_void(store, board, anchor)?;
+        if !mutant::is(Mutant::VoidsUnsaid) {
+            self.declare_void(store, board, anchor)?;
+        }
         KillPoint::Recovered.reached();
         self.take(store, kept);
         self.pool.hold(None);
@@ -65,7 +80,7 @@ impl Writer {
     /// afterwards if the board is looked at once more.
     pub fn catch_up(&mut self, store: &Store, board: &Board) -> Result<()> {
         store.check_usable()?;
-        match board.is_begun() {
+        match board.is_begun() && !mutant::is(Mutant::RepairSkipped) {
             true => self.repair(store, board),
             false => self.learn(store, board),
         }
@@ -77,17 +92,38 @@ impl Writer {
         if version >= Version::MAX {
             return Err(Error::NoVersion);
         }
+        invariant!(
+            "P7",
+            "who writes knows the newest anchor",
+            self.anchor.sequence >= board.anchor(),
+        );
+        invariant!(
+            "I1",
+            "a version is above all that were given before",
+            version > self.anchor.settled.max(board.current()),
+        );
         board.begin_writing(version);
         KillPoint::Begun.reached();
         self.make_ready(store, board, version)?;
+        invariant!(
+            "I21",
+            "no version is above those that the anchor has reserved",
+            version <= self.anchor.reserved,
+        );
         let left = board.take_left();
         self.pool.add(left);
         Ok(version)
     }
 
     fn learn(&mut self, store: &Store, board: &Board) -> Result<()> {
-        if self.anchor.sequence != board.anchor() {
+        if self.anchor.sequence != board.anchor() && !mutant::is(Mutant::AnchorUnread) {
             self.anchor = store.newest_anchor()?.anchor;
+            if self.anchor.sequence < board.anchor() {
+                let (path, what) = (store.path().to_owned(), "the newest one is lost".to_owned());
+                return Err(Error::AnchorsDamaged { path, what });
+            }
+            // Whoever has written it has judged what a crash has left.
+            store.note_unjudged(false);
         }
         if !board.has_written_last() {
             let block = board.listed().map(|place| store.read_commit_block(place)).transpose()?;
@@ -159,6 +195,12 @@ impl Writer {
         if mutant::is(Mutant::RollbackNotVoid) {
             anchor.voids.clone_from(&self.anchor.voids);
         }
+        invariant!(
+            "I13",
+            "the anchor after a rollback makes its version void",
+            anchor.settled == version
+                && anchor.voids.last().is_some_and(|&(_, last)| last == version),
+        );
         self.declare_void(store, board, anchor)?;
         board.make_void(version, board.current());
         Ok(())
@@ -168,6 +210,7 @@ impl Writer {
     /// pages, but not before they are in the file (I16).
     fn declare_void(&mut self, store: &Store, board: &Board, anchor: Anchor) -> Result<()> {
         self.write(store, board, anchor)?;
+        store.note_unjudged(false);
         if self.anchor.voids.len() > VOIDS_MAX / 2 {
             scrub::forget_void_directories(store, &self.anchor)?;
             self.write(store, board, Anchor { voids: Vec::new(), ..self.following() })?;

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use oneflush_blocklog::Uuid;
+use oneflush_blocklog::{Uuid, invariant};
 
 use super::{Commons, Then};
 use crate::bytes::get_u64;
 use crate::kill_point::KillPoint;
+use crate::mutant::{self, Mutant};
 use crate::{PageNo, Result, Version};
 
 /// So many users at once.
@@ -128,7 +129,9 @@ impl Board {
     }
 
     fn use_slot(&self) {
-        self.0.raise(HIGHEST, self.own());
+        if !mutant::is(Mutant::SlotUncounted) {
+            self.0.raise(HIGHEST, self.own());
+        }
         // The user that had this number before may have written last. What it held, this one does
         // not (P7). It does no harm if it is said of another one.
         if self.has_written_last() {
@@ -157,6 +160,12 @@ impl Board {
         self.store(SLOTS_AT + self.0.slot(), oldest.map_or(0, |version| version.0));
     }
 
+    /// What the others see of this user.
+    pub fn shown(&self) -> Option<Version> {
+        let shown = self.load(SLOTS_AT + self.0.slot());
+        (shown != 0).then_some(Version(shown))
+    }
+
     /// Who has shown an older version looks whether it is given up, and then may not read it (P9).
     pub fn given_up(&self) -> Version {
         Version(self.load(GIVEN_UP))
@@ -172,7 +181,13 @@ impl Board {
     /// it has the lock.
     pub fn horizon(&self) -> Version {
         let mut horizon = self.load(CURRENT);
-        for slot in 0..(self.load(HIGHEST) as usize).min(SLOTS) {
+        let highest = self.load(HIGHEST);
+        invariant!(
+            "P3",
+            "a writer asks all slots, and so its own, what they read",
+            highest >= self.own(),
+        );
+        for slot in 0..(highest as usize).min(SLOTS) {
             let oldest = self.load(SLOTS_AT + slot);
             if oldest != 0 && oldest < horizon && self.0.is_held(slot) {
                 horizon = oldest;
@@ -250,6 +265,11 @@ impl Board {
     }
 
     pub fn begin_writing(&self, version: Version) {
+        invariant!(
+            "P4",
+            "who writes has judged what the one before has left",
+            self.load(WRITING) == 0,
+        );
         self.store(WRITING, version.0);
     }
 
@@ -300,7 +320,10 @@ impl Board {
             }
         }
         KillPoint::HalfEntered.reached();
-        self.store(ENTERED, now);
+        let is_late = mutant::is(Mutant::EnteredLate);
+        if !is_late {
+            self.store(ENTERED, now);
+        }
         if used_ring {
             let ring = self.load(RING);
             self.store(LISTED, ring + 1);
@@ -309,7 +332,15 @@ impl Board {
         self.store(LAST, version.0);
         self.store(WRITER, self.own());
         KillPoint::Entered.reached();
+        invariant!(
+            "P1",
+            "the pages of a version are entered before readers may take it",
+            self.load(ENTERED) == now,
+        );
         self.store(CURRENT, version.0);
+        if is_late {
+            self.store(ENTERED, now);
+        }
         KillPoint::Published.reached();
         self.store(WRITING, 0);
         now

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use oneflush_blocklog::Uuid;
+use oneflush_blocklog::{Uuid, invariant};
 
 use crate::history::Horizon;
 use crate::mutant::{self, Mutant};
@@ -31,6 +31,8 @@ pub struct Draft {
     /// Places of the cells that live, in key order.
     live: Vec<u16>,
     dead: Vec<Dead>,
+    /// So many of those must end with this transaction.
+    ending: usize,
     gaps: Gaps,
     /// The slot that is written.
     slot: usize,
@@ -93,6 +95,7 @@ impl Draft {
             is_lazy: false,
             live: Vec::new(),
             dead: Vec::new(),
+            ending: 0,
             gaps: Gaps::around(page_bytes, Vec::new()),
             slot: 0,
             kept: None,
@@ -166,7 +169,17 @@ impl Draft {
         }
         dead.retain(|dead| dead.end > horizon);
         let live: Vec<u16> = active.live_cells(&image.bytes).collect();
-        let floor = if lists_dead { horizon.max(served) } else { version };
+        let floor = match lists_dead {
+            true if mutant::is(Mutant::FloorTooLow) => horizon,
+            true => horizon.max(served),
+            false => version,
+        };
+        let of_others = [base.map(|slot| slot.version), image.voided().map(|slot| slot.floor)];
+        invariant!(
+            "I5",
+            "a floor is not below what the directories of the page can serve",
+            of_others.into_iter().flatten().fold(active.floor, Version::min) <= floor,
+        );
         let mut draft = Draft {
             no: image.no,
             tree: image.tree,
@@ -175,6 +188,7 @@ impl Draft {
             height: active.height,
             is_lazy: active.is_lazy && was_written,
             live,
+            ending: dead.iter().filter(|dead| dead.end == Version::MAX).count(),
             dead,
             gaps: Gaps::default(),
             slot: if was_written { image.active_index } else { 1 - image.active_index },
@@ -269,6 +283,7 @@ impl Draft {
         }
         self.is_changed = true;
         let at = self.gaps.take_high(cell.len()).expect("it was tried");
+        self.check_uncovered(&(at..at + cell.len()));
         self.bytes[at..at + cell.len()].copy_from_slice(cell);
         (from..to).rev().for_each(|index| self.end(index));
         self.live.insert(from, at as u16);
@@ -277,6 +292,16 @@ impl Draft {
             .filter(|dead| usize::from(dead.rank) > from)
             .for_each(|dead| dead.rank += 1);
         true
+    }
+
+    /// To be called before a cell is put there, and before the page goes into the file.
+    fn check_uncovered(&self, range: &Range<usize>) {
+        invariant!(
+            "I2",
+            "a write changes no byte that the directory which stays covers",
+            self.kept.as_ref().is_none_or(|kept| kept.free.hold(range))
+                && slot::has_header(&self.bytes, self.no, self.tree),
+        );
     }
 
     /// Takes cells out. False: there is no room for the directory, and nothing is changed.
@@ -306,10 +331,19 @@ impl Draft {
         self.dead[after..].iter_mut().for_each(|dead| dead.rank -= 1);
         if is_new {
             let length = self.parsed(place).bytes.len();
-            self.gaps.give(usize::from(place)..usize::from(place) + length);
+            let range = usize::from(place)..usize::from(place) + length;
+            invariant!(
+                "I3",
+                "what the directory that stays covers is not free in the same transaction",
+                self.kept.as_ref().is_none_or(|kept| kept.free.hold(&range)),
+            );
+            self.gaps.give(range);
         } else if self.lists_dead {
+            self.ending += 1;
             let dead = Dead { place, rank: index as u16, end: Version::MAX };
-            self.dead.insert(after, dead);
+            if !mutant::is(Mutant::DeadUnlisted) {
+                self.dead.insert(after, dead);
+            }
         }
     }
 
@@ -323,7 +357,9 @@ impl Draft {
             return false;
         }
         self.gaps = gaps;
+        self.check_uncovered(&(at..at + cell.len()));
         self.is_changed = true;
+        self.ending += usize::from(end == Version::MAX);
         self.bytes[at..at + cell.len()].copy_from_slice(cell);
         let after = self.dead.partition_point(|dead| usize::from(dead.rank) <= rank);
         self.dead.insert(after, Dead { place: at as u16, rank: rank as u16, end });
@@ -369,6 +405,7 @@ impl Draft {
             None => Gaps::around(self.bytes.len(), Vec::new()),
         };
         self.dead.clear();
+        self.ending = 0;
         self.height = height;
         displaced
     }
@@ -408,16 +445,25 @@ impl Draft {
             .expect("each change left room for the directory");
         let mut directory = Vec::with_capacity(directory_bytes);
         self.live.iter().for_each(|place| directory.extend_from_slice(&place.to_le_bytes()));
+        let mut ending = 0;
         for one in &self.dead {
             directory.extend_from_slice(&one.place.to_le_bytes());
             directory.extend_from_slice(&one.rank.to_le_bytes());
-            let end = if one.end == Version::MAX { version } else { one.end };
+            let ends = one.end == Version::MAX;
+            ending += usize::from(ends);
+            let end = if ends { version } else { one.end };
             crate::bytes::push_u48(&mut directory, end.0);
         }
+        invariant!(
+            "I4",
+            "a directory lists each cell that readers below it may need and that ends with it",
+            ending == self.ending,
+        );
         self.bytes[at..at + directory_bytes].copy_from_slice(&directory);
         if mutant::is(Mutant::CoveredByteChanged) {
             self.bytes[12] = version.0 as u8;
         }
+        self.check_uncovered(&(at..at + directory_bytes));
         if self.kept.is_none() {
             slot::clear(&mut self.bytes, 1 - self.slot);
         }
@@ -447,7 +493,9 @@ fn range_of(page: &[u8], place: u16, shape: Shape) -> Range<usize> {
 fn covered_by<'a>(slot: &'a Slot, image: &'a Image) -> impl Iterator<Item = Range<usize>> + 'a {
     let cells = slot.cells(&image.bytes);
     let cells = cells.map(|place| range_of(&image.bytes, place, slot.shape()));
-    cells.chain(std::iter::once(slot.at..slot.at + slot.directory_bytes()))
+    // That of an empty page has no bytes.
+    let directory = slot.at..slot.at + slot.directory_bytes();
+    cells.chain((!directory.is_empty()).then_some(directory))
 }
 
 fn copy_of(page: &[u8], place: u16, shape: Shape) -> Vec<u8> {

@@ -9,7 +9,7 @@ use crate::page::HEADER_BYTES;
 pub struct Gaps(Vec<Range<usize>>);
 
 impl Gaps {
-    /// All of a page but these ranges, which may overlap.
+    /// All of a page but these ranges, which may overlap. None is empty.
     pub fn around(page_bytes: usize, mut used: Vec<Range<usize>>) -> Gaps {
         used.sort_unstable_by_key(|range| range.start);
         let mut gaps = Vec::new();
@@ -46,6 +46,12 @@ impl Gaps {
         Some(at)
     }
 
+    /// True if all of these bytes are free.
+    pub fn hold(&self, range: &Range<usize>) -> bool {
+        let after = self.0.partition_point(|gap| gap.start <= range.start);
+        after > 0 && range.end <= self.0[after - 1].end
+    }
+
     pub fn give(&mut self, range: Range<usize>) {
         let index = self.0.partition_point(|gap| gap.start < range.start);
         self.0.insert(index, range);
@@ -72,6 +78,7 @@ mod tests {
         assert_eq!((high, low), (90, 300));
         assert_eq!(gaps.0, [80..90, 390..400]);
         assert_eq!(gaps.take_high(11), None);
+        assert!(before.hold(&(90..120)) && !before.hold(&(90..121)) && !before.hold(&(79..81)));
         gaps.give(300..390);
         gaps.give(90..120);
         assert_eq!(gaps, before);

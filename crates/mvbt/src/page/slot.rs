@@ -189,6 +189,11 @@ pub fn put_header(page: &mut [u8], no: PageNo, tree: TreeId) {
     put(page, 12, &[0; 4]);
 }
 
+/// True if this is what [`put_header`] puts.
+pub fn has_header(page: &[u8], no: PageNo, tree: TreeId) -> bool {
+    header(page) == (no, tree) && get_u32(page, 12) == 0
+}
+
 pub fn header(page: &[u8]) -> (PageNo, TreeId) {
     (PageNo(get_u64(page, 0)), TreeId(get_u32(page, 8)))
 }

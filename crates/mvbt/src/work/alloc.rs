@@ -10,6 +10,8 @@
 //! A close leaves a small pool in the anchor, and puts the rest into the tree of free pages. A
 //! crash loses the pool: its pages belong to nobody until a check finds them.
 
+use oneflush_blocklog::invariant;
+
 use crate::anchor;
 use crate::bytes::{get_u48, push_u48};
 use crate::cursor::Cursor;
@@ -148,6 +150,11 @@ impl Work {
         let more = wanted.max(least as u64 + 1).min(self.store.pages_max().saturating_sub(count));
         if more > 0 {
             self.store.grow(count + more)?;
+            invariant!(
+                "I11a",
+                "the file is flushed where it has grown, before its new pages are counted",
+                !self.store.has_unflushed_growth(),
+            );
             // The pages first: to note their number, the catalog may need one.
             self.pool.add((count + 1..=count + more).map(PageNo).collect());
             self.set_page_count(count + more)?;
@@ -224,9 +231,10 @@ impl Work {
         }
         // A savepoint may bring back what is in the file.
         let is_needed = self.spilled.contains_key(&no) && self.savepoint_count() > 0;
+        let was_taken = self.fresh.contains(&no);
         if mutant::is(Mutant::FreedReused) || (!is_needed && self.fresh.remove(&no)) {
             self.spilled.remove(&no);
-            self.pool.give_back(no);
+            self.pool.give_back(no, was_taken);
         } else {
             self.pool.note_freed(no);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use oneflush_blocklog::invariant;
 use rustc_hash::FxHashSet;
 
 use crate::kill_point::KillPoint;
@@ -11,7 +12,7 @@ use crate::page::image::Image;
 use crate::ring::{CommitBlock, Expected, PAGES_MAX};
 use crate::store::Store;
 use crate::work::pool::Pool;
-use crate::work::{Work, overlap};
+use crate::work::{FREE, MARKS, Work, overlap};
 use crate::{PageNo, Result, Version};
 
 /// A transaction that is in the file and durable, and that readers do not see yet (I20).
@@ -118,18 +119,33 @@ impl Work {
             let uncollected = self.uncollected;
             return Ok(Written { version, changed, uncollected, pool, pages, images, overflow });
         }
-        let is_alone = self.spilled.is_empty() || mutant::is(Mutant::EarlyPagesForgotten);
+        let early = self.spilled.len();
+        let is_alone = early == 0 || mutant::is(Mutant::EarlyPagesForgotten);
         let is_single = count == 1 && self.fresh.is_empty() && is_alone;
         let finished = self.finish(!is_single)?;
         let mut all = std::mem::take(&mut self.spilled);
         all.extend(&finished.checksums);
         let changed = all.keys().copied().collect();
         let pages = if is_single {
+            invariant!(
+                "I9",
+                "who commits without a block writes one page, and has written no other",
+                all.len() == 1 && early == 0,
+            );
             for (no, bytes) in &finished.pages {
                 self.store.write_page_durable(*no, bytes)?;
             }
             Pages::Single
         } else {
+            // A page that was written early counts as it is written last.
+            let is_last = |(no, expected)| early == 0 || all.get(no) == Some(expected);
+            invariant!(
+                "I10",
+                "a commit block lists each page of its transaction, as it was written last",
+                finished.checksums.len() == finished.fresh.len() + finished.pages.len()
+                    && all.len() >= early.max(finished.checksums.len())
+                    && finished.checksums.last_key_value().is_none_or(is_last),
+            );
             self.write_several(&finished, all, ring)?;
             Pages::Several
         };
@@ -171,6 +187,11 @@ impl Work {
         }
         let pages = if is_large { Vec::new() } else { all.into_iter().collect() };
         let block = CommitBlock { version: self.version, pages };
+        invariant!(
+            "I11",
+            "a commit block lists pages, or all that was written before it is flushed",
+            !block.pages.is_empty() || self.store.is_flushed(),
+        );
         self.store.write_all(together, Some((&block, ring)))?;
         KillPoint::Listed.reached();
         if mutant::is(Mutant::CommitUnflushed) { Ok(()) } else { self.store.flush() }
@@ -180,16 +201,37 @@ impl Work {
         let (mut fresh, mut pages) = (BTreeMap::new(), BTreeMap::new());
         let mut checksums = BTreeMap::new();
         let overflow = self.raw.keys().copied().collect();
+        let has_history = self.horizon.kept.is_some();
+        let is_kept = |tree| has_history && tree != FREE && tree != MARKS;
         for (no, draft) in self.drafts.drain() {
+            let is_fresh = self.fresh.contains(&no);
+            invariant!(
+                "I6",
+                "a fresh page has no directory of an earlier transaction",
+                !(is_fresh && draft.keeps_older()),
+            );
+            invariant!(
+                "H2",
+                "while there is a history each directory has all that is kept",
+                !(draft.keeps_older() && is_kept(draft.tree)) || draft.serves_older(),
+            );
             let finished = draft.finish(self.version, is_multi, self.store.uuid);
             let (bytes, checksum) = finished.ok_or_else(|| overlap(no))?;
-            let is_fresh = self.fresh.contains(&no);
             if is_fresh { &mut fresh } else { &mut pages }.insert(no, bytes);
             checksums.insert(no, Expected::Checksum(checksum));
         }
         for (no, (bytes, checksum)) in self.raw.drain() {
+            let expected = Expected::Checksum(checksum);
+            let before = self.spilled.get(&no);
+            invariant!(
+                "I7",
+                "an overflow page is fresh, and written once",
+                self.fresh.contains(&no) && before.is_none_or(|before| *before == expected),
+            );
             fresh.insert(no, bytes);
-            checksums.insert(no, Expected::Checksum(checksum));
+            if !mutant::is(Mutant::OverflowUnlisted) {
+                checksums.insert(no, expected);
+            }
         }
         self.raw_bytes = 0;
         Ok(Finished { fresh, pages, overflow, checksums })

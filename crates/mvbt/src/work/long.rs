@@ -1,6 +1,7 @@
 //! Long payloads of a transaction.
 
 use crate::bytes::varint;
+use crate::mutant::{self, Mutant};
 use crate::page::cell::{self, Content};
 use crate::page::overflow::{self, OverflowPage};
 use crate::search::{PageRef, Source, TreeRef};
@@ -33,7 +34,7 @@ impl Work {
         // From its end, so that each page can say which one follows.
         let parts = rest.chunks(overflow::payload_bytes(self.store.page_bytes));
         let numbers: Vec<PageNo> =
-            (0..parts.len()).map(|_| self.take_page()).collect::<Result<_>>()?;
+            (0..parts.len()).map(|_| self.take_overflow_page()).collect::<Result<_>>()?;
         for (part, no) in parts.zip(&numbers).rev() {
             let content = OverflowPage { version: self.version, next, payload: part, checksum: 0 };
             let (bytes, uuid) = (self.store.page_bytes, self.store.uuid);
@@ -44,6 +45,15 @@ impl Work {
             next = Some(*no);
         }
         Ok(Stored { length, local: local.to_vec(), overflow: next })
+    }
+
+    fn take_overflow_page(&mut self) -> Result<PageNo> {
+        if mutant::is(Mutant::OverflowRewritten)
+            && let Some(no) = self.pool.take_freed_now()
+        {
+            return Ok(no);
+        }
+        self.take_page()
     }
 
     /// All of the content of a cell.

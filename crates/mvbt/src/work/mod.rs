@@ -33,6 +33,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::history::Horizon;
+use crate::mutant::{self, Mutant};
 use crate::options::Options;
 use crate::page::draft::{Displaced, Draft};
 use crate::page::image::Image;
@@ -191,6 +192,13 @@ impl Work {
         let no = self.take_page()?;
         let bytes = self.store.page_bytes;
         let mut draft = Draft::fresh(bytes, no, tree.id, tree.is_record, height, self.version);
+        if mutant::is(Mutant::FreshNotEmptied)
+            && let Ok(image) = self.store.page(no)
+            && (image.tree, image.active().is_record) == (tree.id, tree.is_record)
+        {
+            draft = Draft::open(&image, self.version, self.horizon).draft;
+            draft.become_empty(height);
+        }
         draft.was_written = self.spilled.contains_key(&no);
         self.note(no);
         self.drafts.insert(no, draft);

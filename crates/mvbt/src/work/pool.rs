@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use oneflush_blocklog::invariant;
 use rustc_hash::FxHashSet;
 
 use crate::anchor;
@@ -151,9 +152,26 @@ impl Pool {
         self.freed_now.push(no);
     }
 
+    /// Pages may be used again, or those that may not are held.
+    fn check_reuse(holds: bool) {
+        invariant!(
+            "I12",
+            "no transaction uses pages that it has freed, or that the newest flushed block lists",
+            holds,
+        );
+    }
+
     /// A page that this transaction has taken, and does not need. The pool has learned of it.
-    pub fn give_back(&mut self, no: PageNo) {
+    pub fn give_back(&mut self, no: PageNo, was_taken: bool) {
+        Pool::check_reuse(was_taken);
         Arc::make_mut(&mut self.fresh).push(no);
+    }
+
+    /// Only a mutant uses again what its own transaction has freed.
+    pub fn take_freed_now(&mut self) -> Option<PageNo> {
+        let no = self.freed_now.pop()?;
+        self.known.remove(no);
+        Some(no)
     }
 
     pub fn freed_now(&self) -> &[PageNo] {
@@ -166,6 +184,11 @@ impl Pool {
         if let Some(listed) = listed.filter(|_| !mutant::is(Mutant::HeldReused)) {
             self.held = Arc::new(listed.iter().copied().collect());
         }
+        let is_held = |listed: &[PageNo]| {
+            let first = listed.first();
+            self.held.len() == listed.len() && first.is_none_or(|no| self.held.contains(no))
+        };
+        Pool::check_reuse(listed.is_none_or(is_held));
         let pages = std::mem::take(&mut self.freed_now);
         self.put_freed(version, pages);
         self.known.settle();

@@ -431,3 +431,33 @@ fn pages_are_reclaimed_by_one_that_is_alone() {
     drop(other);
     one.reclaim().unwrap();
 }
+
+/// A write of the transaction failed, and a savepoint before it is what is left: it commits
+/// nothing. Some of its pages may be in the file, under its version.
+#[test]
+fn a_version_of_which_something_may_be_in_the_file_is_not_given_again() {
+    let (file, commons) = (Memory::default(), Commons::new());
+    let mut options = Options::default();
+    options.spill_bytes = 0;
+    file.create(options.clone()).unwrap().close().unwrap();
+    let join = |storage: Arc<dyn Storage>| {
+        Database::join_on(storage, PathBuf::from("a.mvbt"), options.clone(), &commons).unwrap()
+    };
+    let mortal = Arc::new(Mortal { file: file.clone(), left: Mutex::default() });
+    let (one, other) = (join(mortal.clone()), join(Arc::new(file.clone())));
+    let mut txn = one.begin_write().unwrap();
+    let tree = txn.create_tree(false).unwrap();
+    txn.commit().unwrap();
+    let mut txn = one.begin_write().unwrap();
+    let version = txn.version();
+    let savepoint = txn.savepoint();
+    mortal.dies_after(1);
+    assert!(matches!(txn.insert(tree, 1, b"one"), Err(Error::Io { .. })));
+    txn.roll_back_to(savepoint).unwrap();
+    let _ = txn.commit();
+    let mut txn = other.begin_write().unwrap();
+    assert!(txn.version() > version, "{version} is given again");
+    txn.insert(tree, 2, b"two").unwrap();
+    txn.commit().unwrap();
+    assert_eq!(other.begin_read().unwrap().get(tree, 1).unwrap(), None);
+}

@@ -15,6 +15,8 @@ mod example;
 mod handles;
 mod history;
 mod hostile;
+#[cfg(feature = "mutants")]
+mod invariants;
 #[cfg(feature = "kill-points")]
 mod kills;
 mod limits;

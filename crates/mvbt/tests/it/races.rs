@@ -13,7 +13,7 @@ use oneflush_mvbt::{Database, Error, Memory as Commons, Options, Read, Retain, T
 use crate::common::{self, Memory};
 
 /// A file whose next read of some place waits, after it has read, until it is told to go on.
-struct Slow {
+pub struct Slow {
     file: Memory,
     gate: Mutex<Option<Gate>>,
 }
@@ -26,7 +26,7 @@ struct Gate {
 
 impl Slow {
     /// The ends that the test holds: it hears when the read is done, and says when it goes on.
-    fn hold(&self, at: u64) -> (Receiver<()>, Sender<()>) {
+    pub fn hold(&self, at: u64) -> (Receiver<()>, Sender<()>) {
         let ((has_read, hears), (says, goes_on)) = (channel(), channel());
         *self.gate.lock().unwrap() = Some(Gate { at, has_read, goes_on });
         (hears, says)
@@ -72,7 +72,7 @@ impl Storage for Slow {
     }
 }
 
-fn slow_with(options: &Options) -> (Arc<Slow>, Database, TreeId, u64) {
+pub fn slow_with(options: &Options) -> (Arc<Slow>, Database, TreeId, u64) {
     let file = Memory::default();
     let db = file.create(options.clone()).unwrap();
     let mut txn = db.begin_write().unwrap();

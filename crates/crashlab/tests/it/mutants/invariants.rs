@@ -1,6 +1,9 @@
 //! Each variant that breaks an invariant which is checked in release trips that check
 //! (`docs/invariants.md`).
 
+use oneflush_crashlab::mvbt::{self, Plan as MvbtPlan, Workload as MvbtWorkload};
+use oneflush_mvbt::mutant::{Mutant as MvbtMutant, choose as choose_of_mvbt};
+
 use super::*;
 
 const STATES: u64 = 500;
@@ -67,4 +70,61 @@ fn waldio_and_maw_check_what_must_be_durable_before() {
     trips(Mutant::Waldio(VfsMutant::GuardClearedEarly), Workload::Checkpoints, "G1");
     trips(Mutant::Waldio(VfsMutant::LaneForgotten), Workload::Large, "W1");
     trips(Mutant::Maw(VfsMutant::EpochUnsynced), Workload::Full, "M1");
+}
+
+/// What the engine `mvbt` says with this variant.
+fn of_mvbt(mutant: MvbtMutant, workload: MvbtWorkload) -> Vec<String> {
+    tripped(|_| {
+        for seed in SEED..SEED + SEEDS {
+            choose_of_mvbt(Some(mutant));
+            let plan = MvbtPlan { workloads: vec![workload], states: STATES, seed, jobs: 1 };
+            mvbt::run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
+            choose_of_mvbt(None);
+            if !SAID.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+                return;
+            }
+        }
+    })
+}
+
+/// What several handles or real files show is in `crates/mvbt/tests/it/invariants.rs`.
+#[test]
+fn mvbt_checks_what_would_lose_a_transaction_or_a_part_of_it() {
+    use MvbtMutant as M;
+    use MvbtWorkload as W;
+    let variants = [
+        ("H2", M::HistoryInFallback, W::History),
+        ("I1", M::VersionsReused, W::Killed),
+        ("I2", M::CoveredByteChanged, W::Inserts),
+        ("I3", M::CollectedEarly, W::Updates),
+        ("I4", M::DeadUnlisted, W::Readers),
+        ("I5", M::FloorTooLow, W::Readers),
+        ("I6", M::FreshNotEmptied, W::Deletes),
+        ("I7", M::OverflowRewritten, W::Long),
+        ("I8", M::CommitUnflushed, W::Splits),
+        ("I9", M::EarlyPagesForgotten, W::Early),
+        ("I10", M::OverflowUnlisted, W::Long),
+        ("I11", M::LargeUnflushed, W::Huge),
+        ("I11a", M::GrowthUnflushed, W::Huge),
+        ("I12", M::HeldReused, W::Long),
+        ("I12", M::FreedReused, W::Long),
+        ("I13", M::RollbackNotVoid, W::Early),
+        ("I14", M::BlockUnchecked, W::Splits),
+        ("I14", M::RecoveryUnflushed, W::Killed),
+        ("I15", M::VoidsUnwritten, W::Splits),
+        ("I16", M::VoidsUnsaid, W::Killed),
+        ("I20", M::SingleUnmarked, W::Prepared),
+        ("I21", M::ReservedNotRaised, W::Splits),
+        ("I23", M::CutUnsettled, W::Shrunk),
+        ("P1", M::EnteredLate, W::Inserts),
+        ("P4", M::RepairSkipped, W::Killed),
+        ("P9", M::GivenUpUnsaid, W::Inserts),
+    ];
+    for (number, mutant, workload) in variants {
+        let said = of_mvbt(mutant, workload);
+        let expected = format!("invariant {number} is broken: ");
+        // What it says first: the check is before the harm.
+        let is_first = said.first().is_some_and(|said| said.starts_with(&expected));
+        assert!(is_first, "{mutant:?}: {said:?}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::SeqCst;
 
+use oneflush_blocklog::invariant::Unchecked;
 use oneflush_crashlab::BEFORE_THE_RECORDING;
 use oneflush_crashlab::mvbt::{Case, Plan, Report, Workload as Of, run, run_unshrunk};
 use oneflush_mvbt::mutant::{Mutant, choose};
@@ -11,6 +12,8 @@ use super::{PANICS, SEED, STATES_MAX, Turn};
 
 fn simulate(mutant: Option<Mutant>, workloads: &[Of], states: u64) -> Report {
     let _turn = Turn::take();
+    // A variant is to be caught by what it does.
+    let _unchecked = Unchecked::everywhere();
     choose(mutant);
     let plan = Plan { workloads: workloads.to_vec(), states, seed: SEED, jobs: 1 };
     let report = run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
@@ -137,6 +140,7 @@ fn pages_of_a_history_that_are_used_again_are_caught() {
 #[test]
 fn a_failing_case_is_shrunk_and_replays_from_its_file() {
     let _turn = Turn::take();
+    let _unchecked = Unchecked::everywhere();
     choose(Some(Mutant::BlockUnchecked));
     let plan = Plan { workloads: vec![Of::Splits], states: STATES_MAX, seed: SEED, jobs: 1 };
     let case = run(&plan, &|_| ControlFlow::Continue(())).violation.unwrap();
