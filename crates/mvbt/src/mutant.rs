@@ -1,5 +1,7 @@
-//! Broken variants of the engine, each without one invariant. The crash simulator must catch every
-//! one of them (`crates/crashlab/tests/it/mutants/of_mvbt.rs`).
+//! Broken variants of the engine, each without one invariant. One that names a number, such as
+//! `I12` in brackets, trips its check: in `crates/crashlab/tests/it/mutants/invariants.rs`, or in
+//! `tests/it/invariants.rs`. With the checks off the crash simulator catches those of
+//! `crates/crashlab/tests/it/mutants/of_mvbt.rs`.
 //!
 //! Without the feature `mutants` there is none, and [`is`] is a constant.
 

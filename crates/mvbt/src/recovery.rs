@@ -110,8 +110,6 @@ pub struct Recovered {
     pub anchor: Anchor,
     /// The newest version that a reader may ask for.
     pub current: Version,
-    /// M: what is above it, and not above the versions of the anchor before, never was.
-    pub complete: Version,
 }
 
 /// Judges the last transaction of several pages.
@@ -119,14 +117,13 @@ pub fn recover(store: &Store, found: &Found) -> Result<Recovered> {
     let before = &found.anchor;
     check_is_newest(store, found)?;
     let mut anchor = reopened(before);
-    let mut complete = before.reserved;
     if !before.is_closed {
         let flushes = store.counters.flushes.load(Relaxed);
         // What a dead process wrote may be in the device's cache alone.
         if !mutant::is(Mutant::RecoveryUnflushed) {
             store.flush()?;
         }
-        complete = newest_complete(store, found, flushes)?;
+        let complete = newest_complete(store, found, flushes)?;
         let mut voids = before.voids();
         if complete < before.reserved {
             voids.add(complete.next(), before.reserved);
@@ -134,11 +131,20 @@ pub fn recover(store: &Store, found: &Found) -> Result<Recovered> {
         if !mutant::is(Mutant::VoidsUnwritten) {
             anchor.voids = voids.intervals().to_vec();
         }
+        let is_void = |&(first, last): &(Version, Version)| {
+            first <= complete.next() && last == before.reserved
+        };
+        invariant!(
+            "I15",
+            "the anchor after a crash makes all void that is above the last whole version",
+            anchor.settled == before.reserved
+                && (complete >= before.reserved || anchor.voids.last().is_some_and(is_void)),
+        );
         if mutant::is(Mutant::VersionsReused) {
-            return Ok(Recovered { anchor, current: complete, complete });
+            return Ok(Recovered { anchor, current: complete });
         }
     }
-    Ok(Recovered { anchor, current: before.reserved, complete })
+    Ok(Recovered { anchor, current: before.reserved })
 }
 
 /// The anchor of the next opening.

@@ -36,7 +36,7 @@ impl Writer {
     /// (I14). That stays in memory: the first who writes says it in an anchor (P4).
     pub fn open(&mut self, store: &Store, board: &Board, found: &Found) -> Result<()> {
         let is_closed = self.anchor.is_closed;
-        let Recovered { anchor, current, .. } = recovery::recover(store, found)?;
+        let Recovered { anchor, current } = recovery::recover(store, found)?;
         *store.voids.write() = if is_closed { self.anchor.voids() } else { anchor.voids() };
         store.keep_first(found);
         board.open(&Opened { uuid: store.uuid, current, anchor: self.anchor.sequence });
@@ -53,16 +53,7 @@ impl Writer {
         KillPoint::Repairing.reached();
         store.note_unjudged(true);
         let found = store.newest_anchor()?;
-        let Recovered { anchor, current, complete } = recovery::recover(store, &found)?;
-        let reserved = found.anchor.reserved;
-        let is_void =
-            |&(first, last): &(Version, Version)| first <= complete.next() && last == reserved;
-        invariant!(
-            "I15",
-            "the anchor after a crash makes all void that is above the last whole version",
-            anchor.settled == reserved
-                && (complete >= reserved || anchor.voids.last().is_some_and(is_void)),
-        );
+        let Recovered { anchor, current } = recovery::recover(store, &found)?;
         self.anchor = found.anchor;
         let kept = self.kept(board);
         if !mutant::is(Mutant::VoidsUnsaid) {

@@ -107,6 +107,27 @@ fn a_list_of_numbers_alone_is_caught() {
 }
 
 #[test]
+fn overflow_pages_that_no_block_lists_are_caught() {
+    is_caught(Mutant::OverflowUnlisted, &[Of::Long]);
+}
+
+#[test]
+fn overflow_pages_that_are_written_again_are_caught() {
+    caught(Mutant::OverflowRewritten, &[Of::Long]);
+}
+
+#[test]
+fn growth_that_is_not_flushed_is_caught() {
+    is_caught(Mutant::GrowthUnflushed, &[Of::Huge]);
+}
+
+#[test]
+fn a_crash_after_which_no_anchor_is_written_is_caught() {
+    is_caught(Mutant::VoidsUnsaid, &[Of::Killed]);
+    is_caught(Mutant::RepairSkipped, &[Of::Killed]);
+}
+
+#[test]
 fn early_pages_that_no_block_lists_are_caught() {
     is_caught(Mutant::EarlyPagesForgotten, &[Of::Early]);
 }
