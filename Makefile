@@ -223,6 +223,7 @@ suite-subset:
 lint: format
 	scripts/turns.py --check docs/testing.md
 	scripts/guarantees >/dev/null
+	scripts/invariants --check >/dev/null
 	cargo clippy --locked -p oneflush-trace -p oneflush-vfs -p oneflush-blocklog -p oneflush-crashlab -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked -- -D warnings

@@ -162,7 +162,8 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             writer.durable == number
         );
         for (id, seq) in &in_lower {
-            let object = self.object(*id)?;
+            // It may be gone meanwhile.
+            let Ok(object) = self.object(*id) else { continue };
             let voided = self.state(&object).voided;
             invariant!(
                 "T5",
