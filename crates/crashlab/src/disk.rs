@@ -29,6 +29,8 @@ pub enum DiskError {
     NoSpace,
     #[error("a part was written, then the space was used up")]
     ShortWrite,
+    #[error("the code that asked is to panic")]
+    Panic,
     #[error("no such file")]
     NotFound,
     #[error("the file exists")]
@@ -333,6 +335,8 @@ impl Disk {
         }
         match self.may(Operation::Sync) {
             Ok(()) => {}
+            // The disk was not asked.
+            Err(DiskError::Panic) => return Err(DiskError::Panic),
             Err(error) => {
                 if let Some(file) = self.files.get_mut(&ino) {
                     file.sync_failures.0 += 1;
@@ -413,6 +417,7 @@ impl Disk {
             Some(Fault::NoSpace) => Err(DiskError::NoSpace),
             Some(Fault::ShortWrite) => Err(DiskError::ShortWrite),
             Some(Fault::Io | Fault::Sync) => Err(DiskError::Io),
+            Some(Fault::Panic) => Err(DiskError::Panic),
         }
     }
 }

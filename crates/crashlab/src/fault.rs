@@ -26,10 +26,13 @@ pub enum Fault {
     ShortWrite,
     /// A sync fails. What it covered is in an unknown state from then on.
     Sync,
+    /// The code that asked panics. The operation is not done.
+    Panic,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 4] = [Fault::Io, Fault::NoSpace, Fault::ShortWrite, Fault::Sync];
+    pub const ALL: [Fault; 5] =
+        [Fault::Io, Fault::NoSpace, Fault::ShortWrite, Fault::Sync, Fault::Panic];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -37,6 +40,7 @@ impl Fault {
             Fault::NoSpace => "ENOSPC",
             Fault::ShortWrite => "short write",
             Fault::Sync => "failed fsync",
+            Fault::Panic => "panic",
         }
     }
 
@@ -47,6 +51,7 @@ impl Fault {
             Fault::NoSpace => matches!(operation, Write | Truncate | Create),
             Fault::ShortWrite => operation == Write,
             Fault::Sync => matches!(operation, Sync | SyncDir),
+            Fault::Panic => matches!(operation, Read | Write | Truncate | Sync),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use libsqlite3_sys as sqlite;
+use oneflush_vfs::Code;
 
 use super::exchanged::Exchanged;
 use super::locks::{Busy, Level, SLOTS};
@@ -145,6 +146,7 @@ fn code(result: Result<(), DiskError>, io: c_int) -> c_int {
     match result {
         Ok(()) => sqlite::SQLITE_OK,
         Err(DiskError::NoSpace | DiskError::ShortWrite) => sqlite::SQLITE_FULL,
+        Err(DiskError::Panic) => Code::PANICS.0,
         Err(DiskError::Io | DiskError::NotFound | DiskError::Exists) => io,
     }
 }
@@ -427,7 +429,7 @@ unsafe extern "C" fn x_read(
             match there {
                 Ok(there) if there == wanted => sqlite::SQLITE_OK,
                 Ok(_) => sqlite::SQLITE_IOERR_SHORT_READ,
-                Err(_) => sqlite::SQLITE_IOERR_READ,
+                Err(error) => code(Err(error), sqlite::SQLITE_IOERR_READ),
             }
         })
     }

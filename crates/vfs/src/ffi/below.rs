@@ -11,6 +11,7 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::apart::Apart;
+use super::carried::arrived;
 use super::seatbelt::{Belt, OpenDatabase, look_at};
 use super::wal_reset::WalReset;
 use crate::canary::Canary;
@@ -85,10 +86,6 @@ macro_rules! call {
             }
         }
     }};
-}
-
-fn check(code: c_int) -> Result<(), Code> {
-    if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Code(code)) }
 }
 
 /// Offsets and sizes come from SQLite as `i64`, or are derived from such. A larger one would be a
@@ -206,7 +203,7 @@ impl BelowFile {
         at: &mut *mut c_void,
         map: impl FnOnce(&mut *mut c_void) -> c_int,
     ) -> Result<(), Code> {
-        let map = || check(map(at));
+        let map = || arrived(map(at));
         match self.belt() {
             Some(belt) => belt.map(map)?,
             None => map()?,
@@ -221,7 +218,7 @@ impl BelowFile {
         if let Some(seatbelt) = &self.seatbelt {
             seatbelt.region.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
-        let unmap = || check(unmap());
+        let unmap = || arrived(unmap());
         match self.belt() {
             Some(belt) => belt.unmap(unmap),
             None => unmap(),
@@ -260,7 +257,9 @@ impl BelowFile {
         match &self.seatbelt {
             // Not asked for: SQLite's VFS would make an index where there is none.
             Some(seatbelt) => region = seatbelt.region.load(Ordering::Relaxed),
-            None => check(call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region)).ok()?,
+            None => {
+                arrived(call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region)).ok()?
+            }
         }
         if region.is_null() {
             return None;
@@ -291,7 +290,7 @@ impl BelowFile {
         let kind =
             if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
         let (first, count) = (c_int::from(lock.first), c_int::from(lock.count));
-        let below = || check(call!(self, xShmLock, first, count, action | kind));
+        let below = || arrived(call!(self, xShmLock, first, count, action | kind));
         match self.belt() {
             Some(belt) => belt.shm_lock(lock, below),
             None => below(),
@@ -319,31 +318,31 @@ impl Below for BelowFile {
     #[inline]
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
         let (len, offset) = (to_int(buffer.len())?, to_i64(offset)?);
-        check(call!(self, xRead, buffer.as_mut_ptr().cast(), len, offset))
+        arrived(call!(self, xRead, buffer.as_mut_ptr().cast(), len, offset))
     }
 
     #[inline]
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
         let (len, offset) = (to_int(data.len())?, to_i64(offset)?);
-        check(call!(self, xWrite, data.as_ptr().cast(), len, offset))
+        arrived(call!(self, xWrite, data.as_ptr().cast(), len, offset))
     }
 
     #[inline]
     fn truncate(&self, size_bytes: u64) -> Result<(), Code> {
-        check(call!(self, xTruncate, to_i64(size_bytes)?))
+        arrived(call!(self, xTruncate, to_i64(size_bytes)?))
     }
 
     #[inline]
     fn sync(&self, request: SyncRequest) -> Result<(), Code> {
         let kind = if request.full { sqlite::SQLITE_SYNC_FULL } else { sqlite::SQLITE_SYNC_NORMAL };
         let data_only = if request.data_only { sqlite::SQLITE_SYNC_DATAONLY } else { 0 };
-        check(call!(self, xSync, kind | data_only))
+        arrived(call!(self, xSync, kind | data_only))
     }
 
     #[inline]
     fn size_bytes(&self) -> Result<u64, Code> {
         let mut size_bytes = 0;
-        check(call!(self, xFileSize, &mut size_bytes))?;
+        arrived(call!(self, xFileSize, &mut size_bytes))?;
         u64::try_from(size_bytes).map_err(|_| Code(sqlite::SQLITE_IOERR_FSTAT))
     }
 
@@ -351,7 +350,7 @@ impl Below for BelowFile {
     fn lock(&self, level: LockLevel) -> Result<(), Code> {
         let ask = || {
             let _apart = self.apart.filter(|_| level == LockLevel::Shared).map(Apart::to_lock);
-            check(call!(self, xLock, level as c_int))
+            arrived(call!(self, xLock, level as c_int))
         };
         let Some(belt) = self.belt() else { return ask() };
         match level {
@@ -361,7 +360,7 @@ impl Below for BelowFile {
                 belt.may_write().inspect_err(|_| _ = self.unlock(LockLevel::Shared))
             }
             LockLevel::Exclusive => belt.lock_exclusively(ask, || {
-                let _ = check(call!(self, xUnlock, LockLevel::Shared as c_int));
+                let _ = arrived(call!(self, xUnlock, LockLevel::Shared as c_int));
             }),
             _ => ask(),
         }
@@ -369,7 +368,7 @@ impl Below for BelowFile {
 
     #[inline]
     fn unlock(&self, level: LockLevel) -> Result<(), Code> {
-        let unlock = || check(call!(self, xUnlock, level as c_int));
+        let unlock = || arrived(call!(self, xUnlock, level as c_int));
         match self.belt() {
             Some(belt) if level == LockLevel::None => belt.end_sharing(unlock),
             Some(belt) => {

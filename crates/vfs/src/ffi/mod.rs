@@ -85,6 +85,7 @@ mod below;
 mod board_file;
 mod board_place;
 mod busy;
+mod carried;
 mod checkpoint;
 mod descriptor;
 mod entry;

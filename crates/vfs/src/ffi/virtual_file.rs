@@ -9,7 +9,7 @@ use std::slice;
 
 use libsqlite3_sys as sqlite;
 
-use crate::error::Code;
+use super::carried::carried;
 use crate::port::{Below, SyncRequest};
 
 /// What lies in the place of the file below.
@@ -89,17 +89,15 @@ unsafe fn below<'a>(file: *mut sqlite::sqlite3_file) -> &'a dyn Below {
     unsafe { &**(*file.cast::<VirtualFile>()).file }
 }
 
-fn code(result: Result<(), Code>) -> c_int {
-    result.map_or_else(|Code(code)| code, |()| sqlite::SQLITE_OK)
-}
-
-// These functions are called by the FFI layer, behind its own callbacks, which stop a panic. The
-// arguments come from `BelowFile`, which has made them of slices and unsigned numbers.
+// These functions are called by the FFI layer. A panic goes on there ([`carried`]). The arguments come from `BelowFile`, which has made them of slices and unsigned numbers.
 
 unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
     // SAFETY: a file is closed once and not used afterwards.
-    unsafe { drop(Box::from_raw((*file.cast::<VirtualFile>()).file)) };
-    sqlite::SQLITE_OK
+    let file = unsafe { Box::from_raw((*file.cast::<VirtualFile>()).file) };
+    carried(|| {
+        drop(file);
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn x_read(
@@ -111,7 +109,7 @@ unsafe extern "C" fn x_read(
     // SAFETY: the caller has a buffer of so many bytes that nobody else uses meanwhile.
     let (below, buffer) =
         unsafe { (below(file), slice::from_raw_parts_mut(buffer.cast(), amount as usize)) };
-    code(below.read(buffer, offset as u64))
+    carried(|| below.read(buffer, offset as u64))
 }
 
 unsafe extern "C" fn x_write(
@@ -123,7 +121,7 @@ unsafe extern "C" fn x_write(
     // SAFETY: the caller has so many bytes, which stay as they are meanwhile.
     let (below, data) =
         unsafe { (below(file), slice::from_raw_parts(data.cast(), amount as usize)) };
-    code(below.write(data, offset as u64))
+    carried(|| below.write(data, offset as u64))
 }
 
 unsafe extern "C" fn x_truncate(
@@ -131,7 +129,8 @@ unsafe extern "C" fn x_truncate(
     size: sqlite::sqlite3_int64,
 ) -> c_int {
     // SAFETY: the file is open.
-    code(unsafe { below(file) }.truncate(size as u64))
+    let below = unsafe { below(file) };
+    carried(|| below.truncate(size as u64))
 }
 
 unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_int {
@@ -140,7 +139,8 @@ unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_
         data_only: flags & sqlite::SQLITE_SYNC_DATAONLY != 0,
     };
     // SAFETY: the file is open.
-    code(unsafe { below(file) }.sync(request))
+    let below = unsafe { below(file) };
+    carried(|| below.sync(request))
 }
 
 unsafe extern "C" fn x_file_size(
@@ -148,7 +148,11 @@ unsafe extern "C" fn x_file_size(
     size: *mut sqlite::sqlite3_int64,
 ) -> c_int {
     // SAFETY: the file is open, and there is a place for the answer.
-    unsafe { code(below(file).size_bytes().map(|size_bytes| *size = size_bytes as i64)) }
+    let (below, size) = unsafe { (below(file), &mut *size) };
+    carried(|| {
+        *size = below.size_bytes()? as i64;
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn x_lock(_: *mut sqlite::sqlite3_file, _: c_int) -> c_int {

@@ -58,6 +58,13 @@ impl Seat {
     }
 }
 
+/// As the kernel takes the locks of a closed file back, also after a panic.
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.die();
+    }
+}
+
 impl Common for Seat {
     fn words(&self) -> &[AtomicU64] {
         self.board.words()

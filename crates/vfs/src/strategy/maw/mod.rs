@@ -657,6 +657,8 @@ impl Strategy for Maw {
 
     fn panicked(&self, released: Option<ShmLock>) {
         self.log.panicked();
+        // The file may have a part of a commit, and a lock that is kept be enough to read it.
+        self.state().is_unsettled = true;
         self.inner.call(|inner| inner.panicked(released));
     }
 
