@@ -15,7 +15,7 @@ macro_rules! invariant {
     };
 }
 
-/// With the feature `mutants` it returns where checks are [off](Unchecked).
+/// With the feature `mutants` it returns where checks are off (`Unchecked`).
 #[cold]
 #[inline(never)]
 #[track_caller]

@@ -336,6 +336,26 @@ fn a_commit_that_failed_in_place_is_whole_for_an_exclusive_connection() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// The first pages of the commit are in the file, and a panic comes at the next one. The connection
+/// keeps its lock, so nothing else made it look at the board again.
+#[test]
+fn a_commit_that_a_panic_ends_in_place_is_whole_for_an_exclusive_connection() {
+    register().unwrap();
+    let setting = maw(Journal::Truncate, "atomic=log");
+    let script = Script::draw_for(&setting, Workload::Fresh, 8_061_161_583_904_312_913);
+    assert!(script.is_exclusive);
+    assert_no_violation(&script, &setting, struck(Fault::Panic, 50..60, false, AfterError::GoOn));
+}
+
+/// SQLite's WAL is a file of ours there, behind a function that no panic may cross.
+#[test]
+fn a_panic_in_a_wal_of_waldio_reaches_the_callback_of_sqlite() {
+    register().unwrap();
+    let setting = Setting::of("waldio");
+    let script = Script::draw_for(&setting, Workload::One, 7);
+    assert_no_violation(&script, &setting, struck(Fault::Panic, 0..40, false, AfterError::Reopen));
+}
+
 /// The sync of the guard fails. An exclusive connection goes on, and finds the guard in the file.
 #[test]
 fn a_guard_that_failed_to_become_durable_is_written_again() {

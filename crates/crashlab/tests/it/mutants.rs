@@ -106,7 +106,8 @@ impl Turn {
             let usual = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 PANICS.fetch_add(1, SeqCst);
-                let said = panic.payload_as_str().unwrap_or_default().to_owned();
+                // A breach is a text that was made; others are of no interest.
+                let said = panic.payload().downcast_ref::<String>().cloned().unwrap_or_default();
                 SAID.lock().unwrap_or_else(PoisonError::into_inner).push(said);
                 usual(panic);
             }));

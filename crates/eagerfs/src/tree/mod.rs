@@ -8,9 +8,9 @@
 //!                      epoch e+1               ■■■■▶
 //! ```
 //!
-//! **Invariants.** A loss of power at any moment leaves the lower with some of what was not synced.
-//! Each is checked in release, at one place, against what earlier steps have noted (`ledger.rs`, the
-//! states of objects, and the numbers of records).
+//! **Invariants.** A loss of power leaves the lower with some of what was not synced, at any time.
+//! Each is checked in release, at one place, against what earlier steps have noted (`ledger.rs`,
+//! the states of objects, and the numbers of records).
 //!
 //! - **T1** *Order.* Operations are numbered in the order in which the lower sees them: `order` is
 //!   held over the lower's call and the numbering.

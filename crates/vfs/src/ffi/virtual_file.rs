@@ -89,7 +89,8 @@ unsafe fn below<'a>(file: *mut sqlite::sqlite3_file) -> &'a dyn Below {
     unsafe { &**(*file.cast::<VirtualFile>()).file }
 }
 
-// These functions are called by the FFI layer. A panic goes on there ([`carried`]). The arguments come from `BelowFile`, which has made them of slices and unsigned numbers.
+// These functions are called by the FFI layer, where a panic goes on (`carried.rs`). The arguments
+// come from `BelowFile`, which has made them of slices and unsigned numbers.
 
 unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
     // SAFETY: a file is closed once and not used afterwards.

@@ -71,10 +71,13 @@ mod known {
     use super::{Held, ranks};
 
     #[cfg(feature = "shuttle")]
-    use shuttle::thread_local;
-
-    thread_local! {
+    shuttle::thread_local! {
         static HELD: RefCell<Vec<u8>> = RefCell::new(Vec::new());
+    }
+
+    #[cfg(not(feature = "shuttle"))]
+    thread_local! {
+        static HELD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
 
     impl<const RANK: u8> Held<RANK> {

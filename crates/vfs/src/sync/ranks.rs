@@ -1,6 +1,8 @@
-//! The order of this crate's locks: a thread that holds one takes only locks below it in this table.
+//! The order of this crate's locks. A thread that holds one takes only locks below it in this
+//! table.
 //!
-//! Each has its rank in its type. Builds with debug assertions, and so all tests, panic at a breach.
+//! Each lock has its rank in its type. Builds with debug assertions, and so all tests, panic at a
+//! breach.
 //! A mutex without a rank is a [`LEAF`]: nothing is taken while it is held. What may be shared with
 //! other processes is no mutex: a thread may wait for SQLite's locks, and for the board's, with
 //! locks of this table held. Those waits have limits (`strategy/eager/waiting.rs`).
