@@ -180,9 +180,7 @@ fn a_database_file_that_gets_its_name_back_takes_commits_again_outside_wal_mode(
             fs::write(&path, "").unwrap();
             let refused = commits::try_make(&db).unwrap_err();
             assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::ReadOnly), "{strategy}");
-            let said = take_said(&path);
-            let expected = ["refuses to write until", &format!("a.db-orphan-{number}")];
-            assert!(expected.iter().all(|words| said.contains(*words)), "{strategy}: {said}");
+            assert!(take_said(&path).contains("removed or replaced"), "{strategy}");
             fs::rename(&away, &path).unwrap();
             assert!(commits::try_make(&db).is_ok(), "{strategy}");
             let orphan = path.with_file_name(format!("a.db-orphan-{number}"));
