@@ -145,7 +145,7 @@ mod with {
     use std::num::NonZeroU32;
     use std::sync::PoisonError;
 
-    use super::{Condvar, Duration, Mutex, MutexGuard, lock};
+    use super::{Condvar, Duration, Mutex, MutexGuard, lock, ranks};
 
     /// Looks once, at most, and lets all others run first: the checker's time does not pass.
     pub fn look_until(_: Duration, has_come: impl Fn() -> bool) -> Duration {
@@ -184,7 +184,7 @@ mod with {
 
     /// Counts events. A wait never times out here either.
     pub struct EventCount {
-        state: Mutex<Counted>,
+        state: Mutex<Counted, { ranks::STUB }>,
         woken: Condvar,
     }
 

@@ -523,7 +523,7 @@ mod model {
         let group = Arc::new(GroupFlush::default());
         let disk = Arc::new(Disk { fails_at, ..Disk::default() });
         // The write lock: one write follows the other.
-        let write_lock = Arc::new(<Mutex<_>>::new(()));
+        let write_lock = Arc::new(Mutex::<_, { crate::sync::ranks::WAL }>::new(()));
         let threads: Vec<_> = (0..3)
             .map(|_| {
                 let (group, disk, write_lock) =
