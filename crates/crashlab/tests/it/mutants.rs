@@ -6,7 +6,6 @@
 //! process, so the tests take turns.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use oneflush_blocklog::invariant::Unchecked;
@@ -87,9 +86,33 @@ mod of_maw;
 mod of_mvbt;
 mod of_waldio;
 
-static PANICS: AtomicUsize = AtomicUsize::new(0);
-/// What the panics said.
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// What each panic of this process has said.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn panics() -> MutexGuard<'static, Vec<String>> {
+    PANICS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is run, with this variant or without any, and how much of it.
+#[derive(Clone, Copy)]
+struct Run {
+    strategy: StrategyKind,
+    mutant: Option<Mutant>,
+    workload: Workload,
+    states: u64,
+    fault_runs: u64,
+    seed: u64,
+}
+
+impl Run {
+    fn without(strategy: StrategyKind, workload: Workload, states: u64) -> Run {
+        Run { strategy, mutant: None, workload, states, fault_runs: 0, seed: SEED }
+    }
+
+    fn of(mutant: Mutant, workload: Workload, states: u64) -> Run {
+        Run { mutant: Some(mutant), ..Run::without(mutant.strategy(), workload, states) }
+    }
+}
 
 /// The right to break this process, until it is dropped.
 struct Turn {
@@ -105,55 +128,28 @@ impl Turn {
         COUNTING.call_once(|| {
             let usual = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                PANICS.fetch_add(1, SeqCst);
                 // A breach is a text that was made; others are of no interest.
                 let said = panic.payload().downcast_ref::<String>().cloned().unwrap_or_default();
-                SAID.lock().unwrap_or_else(PoisonError::into_inner).push(said);
+                panics().push(said);
                 usual(panic);
             }));
         });
         Turn { _turn }
     }
 
-    /// What a run finds with this variant, or without any. Also checks that nothing panicked: a
-    /// panic is stopped at SQLite's callbacks and would look like an error.
-    fn simulate(
-        &self,
-        strategy: StrategyKind,
-        mutant: Option<Mutant>,
-        workload: Workload,
-        states: u64,
-    ) -> Report {
-        let (report, panics) =
-            self.simulate_counting(strategy, mutant, workload, (states, 0), SEED);
-        assert_eq!(panics, 0, "{mutant:?} made something panic");
+    /// What a run finds. A variant is to be caught by what it does, and not by a check. Nothing may
+    /// panic: a panic is stopped at SQLite's callbacks and would look like an error.
+    fn simulate(&self, run: Run) -> Report {
+        let panics_before = panics().len();
+        let _unchecked = run.mutant.map(|_| Unchecked::everywhere());
+        let report = self.simulate_checked(run);
+        assert_eq!(panics().len(), panics_before, "{:?} made something panic", run.mutant);
         report
     }
 
-    /// The same, without that check. Answers also how often something panicked.
-    fn simulate_counting(
-        &self,
-        strategy: StrategyKind,
-        mutant: Option<Mutant>,
-        workload: Workload,
-        (states, fault_runs): (u64, u64),
-        seed: u64,
-    ) -> (Report, usize) {
-        let panics_before = PANICS.load(SeqCst);
-        // A variant is to be caught by what it does.
-        let _unchecked = Unchecked::everywhere();
-        let report = self.simulate_checked(strategy, mutant, workload, (states, fault_runs), seed);
-        (report, PANICS.load(SeqCst) - panics_before)
-    }
-
-    fn simulate_checked(
-        &self,
-        strategy: StrategyKind,
-        mutant: Option<Mutant>,
-        workload: Workload,
-        (states, fault_runs): (u64, u64),
-        seed: u64,
-    ) -> Report {
+    /// The same with the checks on.
+    fn simulate_checked(&self, run: Run) -> Report {
+        let Run { strategy, mutant, workload, states, fault_runs, seed } = run;
         Mutant::choose(mutant);
         let setting = Setting::of(strategy.name()).with_uri(mutant.map_or("", Mutant::uri));
         let workloads = vec![workload];
@@ -205,10 +201,8 @@ fn caught(
     let states = states / count;
     let report = seeds
         .map(|seed| {
-            let amount = (states, fault_runs);
-            let (report, panics) =
-                turn.simulate_counting(mutant.strategy(), Some(mutant), workload, amount, seed);
-            assert_eq!(panics, 0, "{mutant:?} made something panic");
+            let report =
+                turn.simulate(Run { fault_runs, seed, ..Run::of(mutant, workload, states) });
             stood += report.total().counts.states;
             (seed, report)
         })

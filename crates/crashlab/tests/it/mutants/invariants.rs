@@ -8,31 +8,34 @@ use super::*;
 
 const STATES: u64 = 500;
 
-/// What a run with this variant says of broken invariants.
-fn tripped(run: impl FnOnce(&Turn)) -> Vec<String> {
+/// What broken invariants are said in runs with these seeds, until something panics.
+fn tripped(seeds: impl IntoIterator<Item = u64>, run: impl Fn(&Turn, u64)) -> Vec<String> {
     let turn = Turn::take();
-    let said = || std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
-    said();
-    run(&turn);
-    said().into_iter().filter(|said| said.starts_with("invariant ")).collect()
+    panics().clear();
+    for seed in seeds {
+        run(&turn, seed);
+        if !panics().is_empty() {
+            break;
+        }
+    }
+    let mut said = std::mem::take(&mut *panics());
+    said.retain(|said| said.starts_with("invariant "));
+    said
+}
+
+fn is_breach(said: &str, number: &str) -> bool {
+    said.starts_with(&format!("invariant {number} is broken: "))
 }
 
 fn trips(mutant: Mutant, workload: Workload, number: &str) {
-    trips_with(mutant, workload, (STATES, 0), number);
+    trips_with(Run::of(mutant, workload, STATES), number);
 }
 
-/// The same in so many states, and then in runs with faults.
-fn trips_with(mutant: Mutant, workload: Workload, amount: (u64, u64), number: &str) {
-    let said = tripped(|turn| {
-        for seed in [mutant.first_seed()].into_iter().chain(SEED..SEED + SEEDS) {
-            turn.simulate_checked(mutant.strategy(), Some(mutant), workload, amount, seed);
-            if !SAID.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-                return;
-            }
-        }
-    });
-    let expected = format!("invariant {number} is broken: ");
-    assert!(said.iter().any(|said| said.starts_with(&expected)), "{mutant:?}: {said:?}");
+fn trips_with(run: Run, number: &str) {
+    let first = run.mutant.map(Mutant::first_seed);
+    let seeds = first.into_iter().chain(SEED..SEED + SEEDS);
+    let said = tripped(seeds, |turn, seed| _ = turn.simulate_checked(Run { seed, ..run }));
+    assert!(said.iter().any(|said| is_breach(said, number)), "{:?}: {said:?}", run.mutant);
 }
 
 #[test]
@@ -47,7 +50,8 @@ fn the_log_checks_where_a_record_goes() {
 fn the_engine_checks_what_is_acknowledged_and_written() {
     trips(Mutant::Eager(VfsMutant::AcknowledgedUncovered), Workload::One, "C1");
     trips(Mutant::Eager(VfsMutant::FrameMisplaced), Workload::One, "C2");
-    trips_with(Mutant::Eager(VfsMutant::FailureForgotten), Workload::One, (1, 200), "C3");
+    let forgotten = Mutant::Eager(VfsMutant::FailureForgotten);
+    trips_with(Run { fault_runs: 200, ..Run::of(forgotten, Workload::One, 1) }, "C3");
 }
 
 #[test]
@@ -61,7 +65,8 @@ fn the_board_checks_who_changes_it() {
 fn eager_checks_its_epochs_and_checkpoints() {
     trips(Mutant::Eager(VfsMutant::EpochAfterRecovery), Workload::Crashed, "E1");
     trips(Mutant::Eager(VfsMutant::NoPageImages), Workload::Checkpoints, "E2");
-    trips_with(Mutant::Eager(VfsMutant::CutUntold), Workload::Checkpoints, (5000, 0), "E3");
+    let untold = Mutant::Eager(VfsMutant::CutUntold);
+    trips_with(Run::of(untold, Workload::Checkpoints, 5000), "E3");
     trips(Mutant::Eager(VfsMutant::GuardClearedEarly), Workload::Checkpoints, "G1");
 }
 
@@ -74,16 +79,11 @@ fn waldio_and_maw_check_what_must_be_durable_before() {
 
 /// What the engine `mvbt` says with this variant.
 fn of_mvbt(mutant: MvbtMutant, workload: MvbtWorkload) -> Vec<String> {
-    tripped(|_| {
-        for seed in SEED..SEED + SEEDS {
-            choose_of_mvbt(Some(mutant));
-            let plan = MvbtPlan { workloads: vec![workload], states: STATES, seed, jobs: 1 };
-            mvbt::run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
-            choose_of_mvbt(None);
-            if !SAID.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-                return;
-            }
-        }
+    tripped(SEED..SEED + SEEDS, |_, seed| {
+        choose_of_mvbt(Some(mutant));
+        let plan = MvbtPlan { workloads: vec![workload], states: STATES, seed, jobs: 1 };
+        mvbt::run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
+        choose_of_mvbt(None);
     })
 }
 
@@ -122,9 +122,8 @@ fn mvbt_checks_what_would_lose_a_transaction_or_a_part_of_it() {
     ];
     for (number, mutant, workload) in variants {
         let said = of_mvbt(mutant, workload);
-        let expected = format!("invariant {number} is broken: ");
         // What it says first: the check is before the harm.
-        let is_first = said.first().is_some_and(|said| said.starts_with(&expected));
+        let is_first = said.first().is_some_and(|said| is_breach(said, number));
         assert!(is_first, "{mutant:?}: {said:?}");
     }
 }

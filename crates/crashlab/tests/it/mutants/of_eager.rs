@@ -6,7 +6,7 @@ use super::*;
 fn what_catches_the_mutants_catches_nothing_where_nothing_is_broken() {
     let turn = Turn::take();
     for workload in [Workload::One, Workload::Checkpoints, Workload::Reopen] {
-        let report = turn.simulate(StrategyKind::Eager, None, workload, 3000);
+        let report = turn.simulate(Run::without(StrategyKind::Eager, workload, 3000));
         assert!(report.violation.is_none(), "{workload}: {}", report.violation.unwrap().message);
         assert!(report.total().counts.states >= 3000);
     }
@@ -82,12 +82,8 @@ fn a_guard_that_sqlite_alone_does_not_see_is_caught() {
 fn a_process_that_does_not_follow_the_others_is_caught() {
     is_caught(Mutant::Eager(VfsMutant::StaleHead), Workload::Processes, &[LOST, MALFORMED, BROKEN]);
     let turn = Turn::take();
-    let report = turn.simulate(
-        StrategyKind::Eager,
-        Some(Mutant::Eager(VfsMutant::StaleHead)),
-        Workload::Mixed,
-        3000,
-    );
+    let stale = Mutant::Eager(VfsMutant::StaleHead);
+    let report = turn.simulate(Run::of(stale, Workload::Mixed, 3000));
     assert!(report.violation.is_none(), "{}", report.violation.unwrap().message);
 }
 
@@ -102,14 +98,6 @@ fn an_epoch_begun_after_a_recovery_is_caught() {
 fn a_store_behind_the_end_of_an_image_that_was_cut_is_caught() {
     let turn = Turn::take();
     let mutant = Mutant::Eager(VfsMutant::CutUntold);
-    let (report, panics) = turn.simulate_counting(
-        StrategyKind::Eager,
-        Some(mutant),
-        Workload::Checkpoints,
-        (STATES_MAX, 0),
-        SEED,
-    );
-    assert!(
-        report.violation.is_some_and(|case| case.message.contains("disk I/O error")) && panics == 0
-    );
+    let report = turn.simulate(Run::of(mutant, Workload::Checkpoints, STATES_MAX));
+    assert!(report.violation.is_some_and(|case| case.message.contains("disk I/O error")));
 }

@@ -10,7 +10,7 @@ fn of(mutant: VfsMutant) -> Mutant {
 fn what_catches_the_mutants_catches_nothing_where_nothing_is_broken() {
     let turn = Turn::take();
     for workload in [Workload::One, Workload::Processes, Workload::Attach, Workload::Full] {
-        let report = turn.simulate(StrategyKind::Maw, None, workload, 3000);
+        let report = turn.simulate(Run::without(StrategyKind::Maw, workload, 3000));
         assert!(report.violation.is_none(), "{workload}: {}", report.violation.unwrap().message);
         assert!(report.total().counts.states >= 3000);
     }

@@ -16,7 +16,7 @@ fn of(mutant: VfsMutant) -> Mutant {
 fn what_catches_the_mutants_catches_nothing_where_nothing_is_broken() {
     let turn = Turn::take();
     for workload in [Workload::One, Workload::Crashed, Workload::Switched] {
-        let report = turn.simulate(StrategyKind::Waldio, None, workload, 3000);
+        let report = turn.simulate(Run::without(StrategyKind::Waldio, workload, 3000));
         assert!(report.violation.is_none(), "{workload}: {}", report.violation.unwrap().message);
         assert!(report.total().counts.states >= 3000);
     }
