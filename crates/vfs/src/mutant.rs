@@ -13,7 +13,7 @@ pub enum Mutant {
     SourcesUncounted,
     /// A commit is acknowledged before a flush has covered it (C1).
     AcknowledgedUncovered,
-    /// The first frame of a commit is written over the first one of the WAL (C2).
+    /// The pages of a commit are written over the beginning of the WAL (C2).
     FrameMisplaced,
     /// After a failed flush the next commit tries another one (C3).
     FailureForgotten,

@@ -97,19 +97,18 @@ pub trait WalIndex: Send + Sync {
     /// The number of frames in the WAL that are published. None: the index cannot be read. The file
     /// must have a WAL index.
     fn published_frames(&self) -> Option<u32>;
-    /// Where the last published frame ends in the WAL. None: the index cannot be read or is to be
-    /// made anew.
-    fn published_end_bytes(&self) -> Option<u64> {
-        None
-    }
     /// None: it cannot be read or is to be made anew, a writer changes it just now, or no frame is
     /// published.
     fn tail(&self) -> Option<Tail> {
         None
     }
-    /// None: it cannot be read or is to be made anew, or its header is half written.
+    /// None: it cannot be read, or is to be made anew.
     fn published(&self) -> Option<Published> {
         None
+    }
+    /// The two copies of its header differ: it is half written, and SQLite makes it anew.
+    fn is_torn(&self) -> bool {
+        false
     }
     /// Has SQLite make the index anew, from the WAL. The caller has the write lock.
     fn make_anew(&self) {}

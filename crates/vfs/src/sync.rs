@@ -244,7 +244,7 @@ pub fn dies_in_the_model() -> bool {
 pub use with::{EventCount, ask_until, look_until, wait, wait_timeout};
 
 #[inline]
-#[track_caller]
+#[cfg_attr(debug_assertions, track_caller)]
 pub fn lock<T, const RANK: u8>(mutex: &Mutex<T, RANK>) -> MutexGuard<'_, T, RANK> {
     mutex.lock()
 }

@@ -22,7 +22,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU64,
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Weak};
@@ -46,7 +46,7 @@ use crate::port::{
 };
 use crate::role::Role;
 use crate::sync::{Barrier, Mutex, lock, ranks};
-use crate::wal_file::HEADER_BYTES;
+use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 /// SQLite's default threshold for an automatic checkpoint, in frames
 /// (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
@@ -101,6 +101,7 @@ pub struct WalConnection<S: Store> {
     pub(super) me: Weak<WalConnection<S>>,
     pub(crate) main: Mutex<Option<Arc<dyn MainFile>>, { ranks::MAIN }>,
     pub(crate) wal: Mutex<Option<Box<dyn Below>>, { ranks::WAL }>,
+    /// Whether `wal` has one. The end of a process asks, and must not wait for a flush.
     pub(super) wal_is_open: AtomicBool,
     pub(crate) busy_handler: Mutex<Option<Arc<dyn BusyHandler>>>,
     pub(super) waiter: Waiter,
@@ -132,6 +133,8 @@ pub struct WalConnection<S: Store> {
     /// Frames, or a frame's header, held back to be written at once.
     pub(crate) held: Mutex<Held, { ranks::HELD }>,
     pub(super) unchained: Unchained,
+    /// How many frames were published when this connection took the write lock. 0: it has none.
+    pub(super) published_before: AtomicU32,
     /// The connection's lock on the database.
     pub(super) level: Mutex<LockLevel>,
     pub(super) put_off: Mutex<Option<PutOff>>,
@@ -269,6 +272,7 @@ impl<S: Store> WalConnection<S> {
             checkpoint: Checkpoint::default(),
             held: Mutex::default(),
             unchained: Unchained::default(),
+            published_before: AtomicU32::new(0),
             level: Mutex::new(LockLevel::None),
             put_off: Mutex::default(),
             closing: Mutex::default(),
@@ -296,12 +300,10 @@ impl<S: Store> WalConnection<S> {
     /// The number of published frames, if this connection uses the WAL index that all processes
     /// share.
     pub(crate) fn published_frames(&self) -> Option<u32> {
-        self.ask_index(|index| index.published_frames())
-    }
-
-    fn ask_index<T>(&self, ask: impl FnOnce(&dyn MainFile) -> Option<T>) -> Option<T> {
         let shares_index = self.shares_index.load(Relaxed);
-        shares_index.then(|| lock(&self.main).as_deref().and_then(ask)).flatten()
+        shares_index
+            .then(|| lock(&self.main).as_deref().and_then(|main| main.published_frames()))
+            .flatten()
     }
 
     pub(crate) fn is_likely_to_write(&self) -> bool {
@@ -453,16 +455,20 @@ impl<S: Store> WalConnection<S> {
         self.shared.writes();
         match role {
             Role::Wal => {
-                let is_first = offset > 0 && !self.unsynced_frames.load(Relaxed);
-                let is_misplaced = is_first && mutant::is(Mutant::FrameMisplaced);
+                let is_page = offset > 0 && data.len() > FRAME_HEADER_BYTES;
+                let is_misplaced = is_page && mutant::is(Mutant::FrameMisplaced);
                 let offset = if is_misplaced { HEADER_BYTES } else { offset };
+                if offset == 0 {
+                    // SQLite begins the WAL anew.
+                    self.published_before.store(0, Relaxed);
+                }
+                // A part of a page has less in front of it.
+                let frame_bytes = (FRAME_HEADER_BYTES + data.len()) as u64;
+                let published = u64::from(self.published_before.load(Relaxed));
                 invariant!(
                     "C2",
                     "a commit does not write over a frame that is published",
-                    !is_first
-                        || self
-                            .ask_index(|index| index.published_end_bytes())
-                            .is_none_or(|end| end <= offset)
+                    !is_page || offset >= published * frame_bytes
                 );
                 self.unchained.note(data, offset);
                 self.store().write_wal(self, below, data, offset).map_err(|error| match error {

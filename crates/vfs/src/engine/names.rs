@@ -88,15 +88,16 @@ impl<S: Store> WalConnection<S> {
         if !self.shared.has_written.load(Relaxed) {
             return;
         }
+        if self.has_wal() {
+            let _ = self.check_names(lock(&self.wal).as_deref());
+            return;
+        }
         let main = lock(&self.main).clone();
-        match (lock(&self.wal).as_deref(), main.as_deref()) {
-            (None, Some(main)) if self.options.has_seatbelt() && main.look_at_name().is_err() => {
-                self.save_once(&Harm::Moved, main, None);
-            }
-            (None, _) => {}
-            (wal, _) => {
-                let _ = self.check_names(wal);
-            }
+        if let Some(main) = main.as_deref().filter(|_| self.options.has_seatbelt())
+            && main.look_at_name().is_err()
+            && let Some(is_first) = main.is_first_to_save()
+        {
+            self.save_once(&Harm::Moved, main, None, is_first);
         }
     }
 
@@ -123,15 +124,15 @@ impl<S: Store> WalConnection<S> {
             return Code::IOERR_FSYNC;
         }
         // A connection that only reads leaves that to those who write.
-        if main.is_first_to_save().is_some() {
+        if let Some(is_first) = main.is_first_to_save() {
             self.shared.flush.poison(Code::IOERR_FSYNC);
-            self.save_once(harm, main, wal);
+            self.save_once(harm, main, wal, is_first);
         }
         Code::IOERR_FSYNC
     }
 
-    fn save_once(&self, harm: &Harm, main: &dyn MainFile, wal: Option<&dyn Below>) {
-        let Some(is_first) = main.is_first_to_save() else { return };
+    /// `is_first`: no other process saves it.
+    fn save_once(&self, harm: &Harm, main: &dyn MainFile, wal: Option<&dyn Below>, is_first: bool) {
         if self.shared.saved.is_first(harm) {
             let saved = is_first.then(|| self.save_orphan(main, wal));
             self.shared.checkpointer.warn(&harm.told(&self.shared.path, saved));

@@ -121,6 +121,7 @@ impl<S: Store> WalConnection<S> {
         let seen = self.shared.last_seen.get();
         match index.published().map_or(Doubt::None, |now| now.doubt(seen)) {
             Doubt::None => false,
+            _ if index.is_torn() => false,
             Doubt::Has(seen) => self.wal_salts_of(Some(seen.frame)) == Some(seen.salt),
             Doubt::Begins(salt) => self.wal_salts_of(None) != Some(salt),
         }

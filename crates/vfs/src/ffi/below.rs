@@ -22,7 +22,6 @@ use crate::port::{
     Below, Copied, DeviceCharacteristics, LockLevel, Published, ShmLock, Stamp, SyncRequest, Tail,
     WalIndex,
 };
-use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 /// "WAL-Index File Format": the size of the first region, and the place of `mxFrame` in the first
 /// copy of the header. Its numbers are in the byte order of the machine.
@@ -448,15 +447,6 @@ impl Below for BelowFile {
     }
 }
 
-/// A 16-bit number behind two bytes; 1 stands for 65536.
-fn page_bytes_in(word: u32) -> u32 {
-    let [_, _, low, high] = word.to_ne_bytes();
-    match u16::from_ne_bytes([low, high]) {
-        1 => 1 << 16,
-        bytes => u32::from(bytes),
-    }
-}
-
 impl WalIndex for BelowFile {
     #[inline]
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code> {
@@ -479,13 +469,6 @@ impl WalIndex for BelowFile {
         self.in_wal_index([MX_FRAME]).map(|[frames]| frames)
     }
 
-    #[inline]
-    fn published_end_bytes(&self) -> Option<u64> {
-        let [size, frames] = self.in_wal_index([PAGE_SIZE, MX_FRAME])?;
-        let frame_bytes = FRAME_HEADER_BYTES as u64 + u64::from(page_bytes_in(size));
-        (size != 0).then(|| HEADER_BYTES + u64::from(frames) * frame_bytes)
-    }
-
     fn tail(&self) -> Option<Tail> {
         // Both copies of the header, and of each the page size, `mxFrame`, `aFrameCksum`, `aSalt`.
         let [one, other] = [0, HEADER_COPY_BYTES].map(|copy| {
@@ -493,7 +476,12 @@ impl WalIndex for BelowFile {
             self.in_wal_index(at.map(|at| copy + at))
         });
         let [size, frame, checksum @ .., salt, salt_2] = one.filter(|_| one == other)?;
-        let page_bytes = page_bytes_in(size);
+        // A 16-bit number behind two bytes; 1 stands for 65536.
+        let [_, _, low, high] = size.to_ne_bytes();
+        let page_bytes = match u16::from_ne_bytes([low, high]) {
+            1 => 1 << 16,
+            bytes => u32::from(bytes),
+        };
         // The salts are bytes of the WAL.
         let salt = [salt, salt_2].map(|word| u32::from_be_bytes(word.to_ne_bytes()));
         (frame > 0 && size != 0).then_some(Tail { frame, page_bytes, salt, checksum })
@@ -501,12 +489,16 @@ impl WalIndex for BelowFile {
 
     #[inline]
     fn published(&self) -> Option<Published> {
-        let [one, other] = [0, HEADER_COPY_BYTES]
-            .map(|copy| self.in_wal_index([PAGE_SIZE, MX_FRAME, SALTS].map(|at| copy + at)));
-        let [size, frame, salt] = one.filter(|_| one == other)?;
+        let [size, frame, salt] = self.in_wal_index([PAGE_SIZE, MX_FRAME, SALTS])?;
         // The salts are bytes of the WAL.
         let salt = u32::from_be_bytes(salt.to_ne_bytes());
         (size != 0).then_some(Published { salt, frame })
+    }
+
+    fn is_torn(&self) -> bool {
+        let [one, other] = [0, HEADER_COPY_BYTES]
+            .map(|copy| self.in_wal_index([PAGE_SIZE, MX_FRAME, SALTS].map(|at| copy + at)));
+        one != other
     }
 
     fn make_anew(&self) {

@@ -1,6 +1,6 @@
 //! Mutexes that know their place in the order of locks ([`ranks`](super::ranks)).
 
-use super::ranks::{self, LEAF};
+use super::ranks::LEAF;
 use super::raw;
 
 /// A mutex of this rank. While a thread holds it, the thread takes only mutexes of a higher rank.
@@ -19,7 +19,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
     }
 
     #[inline]
-    #[track_caller]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T, RANK> {
         let held = Held::awaited::<T>();
         MutexGuard { guard: raw::lock(&self.0), held }
@@ -68,7 +68,8 @@ struct Held<const RANK: u8>;
 mod known {
     use std::cell::RefCell;
 
-    use super::{Held, ranks};
+    use super::Held;
+    use crate::sync::ranks;
 
     #[cfg(feature = "shuttle")]
     shuttle::thread_local! {
@@ -153,6 +154,7 @@ impl<const RANK: u8> Held<RANK> {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
+    use crate::sync::ranks;
 
     #[test]
     fn a_lock_of_a_lower_rank_is_not_taken_while_a_higher_one_is_held() {

@@ -82,6 +82,7 @@ pub const LEAF: u8 = u8::MAX - 1;
 pub const STUB: u8 = u8::MAX;
 
 /// Several locks of this rank may be held.
+#[cfg(debug_assertions)]
 pub(super) const fn may_be_several(rank: u8) -> bool {
     matches!(rank, ABSORBED | MAW_LOG) || rank > LEAF
 }

@@ -211,6 +211,12 @@ impl Maw {
         Error::Below(Code::IOERR_FSYNC)
     }
 
+    /// The file may have a part of a commit, and a lock that is kept be enough to read it.
+    fn transaction_panicked(&self) {
+        self.log.panicked();
+        self.state().is_unsettled = true;
+    }
+
     /// The database file has moved. False: it has no guard, and any strategy's copy of it can be
     /// opened.
     #[cold]
@@ -656,9 +662,7 @@ impl Strategy for Maw {
     }
 
     fn panicked(&self, released: Option<ShmLock>) {
-        self.log.panicked();
-        // The file may have a part of a commit, and a lock that is kept be enough to read it.
-        self.state().is_unsettled = true;
+        self.transaction_panicked();
         self.inner.call(|inner| inner.panicked(released));
     }
 

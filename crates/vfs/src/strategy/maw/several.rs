@@ -13,7 +13,7 @@ struct Together<'a>(&'a [&'a Maw]);
 impl Drop for Together<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.iter().for_each(|connection| connection.log.panicked());
+            self.0.iter().for_each(|connection| connection.transaction_panicked());
         }
     }
 }
