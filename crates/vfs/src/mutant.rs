@@ -13,9 +13,7 @@ pub enum Mutant {
     SourcesUncounted,
     /// A commit is acknowledged before a flush has covered it (C1).
     AcknowledgedUncovered,
-    /// The pages of a commit are written over the beginning of the WAL (C2).
-    FrameMisplaced,
-    /// After a failed flush the next commit tries another one (C3).
+    /// After a failed flush the next commit tries another one (C2).
     FailureForgotten,
     /// The board is changed without `Busy` (B1).
     BusyForgotten,

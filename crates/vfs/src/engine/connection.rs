@@ -22,12 +22,10 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicU64,
+    AtomicBool, AtomicU8, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Weak};
-
-use oneflush_blocklog::invariant;
 
 use super::closing::Closing;
 use super::held::Held;
@@ -39,14 +37,12 @@ use super::waiter::Waiter;
 use crate::config::{Durability, Options};
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
-use crate::mutant::{self, Mutant};
 use crate::port::{
     Below, BusyHandler, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock, SyncRequest,
     WalIndex,
 };
 use crate::role::Role;
 use crate::sync::{Barrier, Mutex, lock, ranks};
-use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 /// SQLite's default threshold for an automatic checkpoint, in frames
 /// (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
@@ -133,8 +129,6 @@ pub struct WalConnection<S: Store> {
     /// Frames, or a frame's header, held back to be written at once.
     pub(crate) held: Mutex<Held, { ranks::HELD }>,
     pub(super) unchained: Unchained,
-    /// How many frames were published when this connection took the write lock. 0: it has none.
-    pub(super) published_before: AtomicU32,
     /// The connection's lock on the database.
     pub(super) level: Mutex<LockLevel>,
     pub(super) put_off: Mutex<Option<PutOff>>,
@@ -272,7 +266,6 @@ impl<S: Store> WalConnection<S> {
             checkpoint: Checkpoint::default(),
             held: Mutex::default(),
             unchained: Unchained::default(),
-            published_before: AtomicU32::new(0),
             level: Mutex::new(LockLevel::None),
             put_off: Mutex::default(),
             closing: Mutex::default(),
@@ -455,21 +448,6 @@ impl<S: Store> WalConnection<S> {
         self.shared.writes();
         match role {
             Role::Wal => {
-                let is_page = offset > 0 && data.len() > FRAME_HEADER_BYTES;
-                let is_misplaced = is_page && mutant::is(Mutant::FrameMisplaced);
-                let offset = if is_misplaced { HEADER_BYTES } else { offset };
-                if offset == 0 {
-                    // SQLite begins the WAL anew.
-                    self.published_before.store(0, Relaxed);
-                }
-                // A part of a page has less in front of it.
-                let frame_bytes = (FRAME_HEADER_BYTES + data.len()) as u64;
-                let published = u64::from(self.published_before.load(Relaxed));
-                invariant!(
-                    "C2",
-                    "a commit does not write over a frame that is published",
-                    !is_page || offset >= published * frame_bytes
-                );
                 self.unchained.note(data, offset);
                 self.store().write_wal(self, below, data, offset).map_err(|error| match error {
                     Error::Below(code) => Error::Below(self.save_from_lost_log(code, below)),

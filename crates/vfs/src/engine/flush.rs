@@ -171,7 +171,7 @@ impl GroupFlush {
         let began_ns = state.batching.flush_begins();
         drop(state);
         let leads = Leads { group: self };
-        invariant!("C3", "nobody flushes the WAL after a failed flush", self.failure().is_none());
+        invariant!("C2", "nobody flushes the WAL after a failed flush", self.failure().is_none());
         let result = flush();
         std::mem::forget(leads);
         state = lock(&self.state);

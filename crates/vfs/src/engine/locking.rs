@@ -111,7 +111,6 @@ impl<S: Store> WalConnection<S> {
         // A commit has been written by now. What is still held back was rolled back.
         lock(&self.held).end_transaction();
         self.unchained.forget();
-        self.published_before.store(0, Relaxed);
         self.store().releasing_write_lock(self);
         self.note_index(index);
         let result = index.shm_lock(write);
@@ -408,8 +407,6 @@ impl<S: Store> WalConnection<S> {
             match index.shm_lock(write) {
                 Err(Code::BUSY) if self.shared.checkpointer.gave_way(writings) => {}
                 Ok(()) => {
-                    let published = index.published_frames().unwrap_or_default();
-                    self.published_before.store(published, Relaxed);
                     return self.check_index(index).inspect_err(|_| {
                         let _ = index.shm_lock(ShmLock { acquire: false, ..write });
                     });

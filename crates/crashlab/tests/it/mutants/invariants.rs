@@ -49,9 +49,8 @@ fn the_log_checks_where_a_record_goes() {
 #[test]
 fn the_engine_checks_what_is_acknowledged_and_written() {
     trips(Mutant::Eager(VfsMutant::AcknowledgedUncovered), Workload::One, "C1");
-    trips(Mutant::Eager(VfsMutant::FrameMisplaced), Workload::One, "C2");
     let forgotten = Mutant::Eager(VfsMutant::FailureForgotten);
-    trips_with(Run { fault_runs: 200, ..Run::of(forgotten, Workload::One, 1) }, "C3");
+    trips_with(Run { fault_runs: 200, ..Run::of(forgotten, Workload::One, 1) }, "C2");
 }
 
 #[test]
