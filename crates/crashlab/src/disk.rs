@@ -265,6 +265,9 @@ impl Disk {
     ) -> Result<(), DiskError> {
         self.may(Operation::Write)?;
         let synced = self.may(Operation::Sync);
+        if let Err(DiskError::Panic) = synced {
+            return synced;
+        }
         let seed = self.faults.as_ref().map_or(0, |plan| plan.seed) ^ self.log.len() as u64;
         let is_nothing_done = synced.is_err() && mix(seed).is_multiple_of(2);
         let Some(file) = self.files.get_mut(&ino).filter(|_| self.powered && !is_nothing_done)

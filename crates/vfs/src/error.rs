@@ -25,9 +25,6 @@ impl Code {
     pub const NAME_LOST: Code = Code(sqlite::SQLITE_IOERR_VNODE);
     /// A panic was stopped at a callback.
     pub const PANICKED: Code = Code(sqlite::SQLITE_IOERR);
-    /// What stands for a panic in the answer of a file of ours, or of the crash simulator's.
-    #[doc(hidden)]
-    pub const PANICS: Code = Code(sqlite::SQLITE_IOERR | 0xff << 8);
     pub const FULL: Code = Code(sqlite::SQLITE_FULL);
     pub const READONLY: Code = Code(sqlite::SQLITE_READONLY);
     pub const CORRUPT: Code = Code(sqlite::SQLITE_CORRUPT);

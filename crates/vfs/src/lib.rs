@@ -72,6 +72,8 @@ pub mod who;
 pub use config::{Durability, OptionError, Options, StrategyKind};
 pub use connection::{Connection, Database};
 pub use error::{Code, Error};
+#[doc(hidden)]
+pub use ffi::carry;
 pub use ffi::{RegisterError, has_wal_reset_bug, process_died};
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};

@@ -34,6 +34,8 @@ pub trait Below: Send + Sync {
     fn is_first_to_save(&self) -> Option<bool> {
         Some(true)
     }
+    /// It has saved that, and the file may get its name back.
+    fn may_save_again(&self) {}
     /// Mode, user and group of the file.
     fn owner(&self) -> Option<(u32, u32, u32)> {
         None

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use libsqlite3_sys as sqlite;
-use oneflush_vfs::Code;
+use oneflush_vfs::carry;
 
 use super::exchanged::Exchanged;
 use super::locks::{Busy, Level, SLOTS};
@@ -146,7 +146,7 @@ fn code(result: Result<(), DiskError>, io: c_int) -> c_int {
     match result {
         Ok(()) => sqlite::SQLITE_OK,
         Err(DiskError::NoSpace | DiskError::ShortWrite) => sqlite::SQLITE_FULL,
-        Err(DiskError::Panic) => Code::PANICS.0,
+        Err(DiskError::Panic) => carry(Box::new("a fault of the crash simulator")),
         Err(DiskError::Io | DiskError::NotFound | DiskError::Exists) => io,
     }
 }

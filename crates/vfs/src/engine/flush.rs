@@ -162,6 +162,7 @@ impl GroupFlush {
         mut state: MutexGuard<'a, State>,
         flush: impl Fn() -> Result<bool, Code>,
     ) -> Result<(), Code> {
+        invariant!("C2", "nobody flushes the WAL after a failed flush", self.failure().is_none());
         state.lingerer = None;
         debug_assert!(!state.flushing, "invariant 2");
         state.flushing = true;
@@ -171,7 +172,6 @@ impl GroupFlush {
         let began_ns = state.batching.flush_begins();
         drop(state);
         let leads = Leads { group: self };
-        invariant!("C2", "nobody flushes the WAL after a failed flush", self.failure().is_none());
         let result = flush();
         std::mem::forget(leads);
         state = lock(&self.state);

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::port::Below;
+
 /// What became of a file in use.
 pub(crate) enum Harm {
     /// The name leads to another file, or to none.
@@ -24,12 +26,20 @@ pub(crate) struct Saved {
 }
 
 impl Saved {
-    pub fn is_first(&self, harm: &Harm) -> bool {
+    /// Calls `save` where this process has not yet, with true if no other process does. A
+    /// connection that may not write leaves that to those who may.
+    pub fn once(&self, harm: &Harm, main: &dyn Below, save: impl FnOnce(bool)) {
+        let Some(is_first) = main.is_first_to_save() else { return };
         let saved = match harm {
             Harm::Moved => &self.from_move,
             _ => &self.from_harm,
         };
-        !saved.swap(true, Relaxed)
+        if !saved.swap(true, Relaxed) {
+            save(is_first);
+        }
+        if is_first && matches!(harm, Harm::Moved) {
+            main.may_save_again();
+        }
     }
 
     /// The database file has its name, or has it again, and commits go on.

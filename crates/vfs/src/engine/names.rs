@@ -95,9 +95,8 @@ impl<S: Store> WalConnection<S> {
         let main = lock(&self.main).clone();
         if let Some(main) = main.as_deref().filter(|_| self.options.has_seatbelt())
             && main.look_at_name().is_err()
-            && let Some(is_first) = main.is_first_to_save()
         {
-            self.save_once(&Harm::Moved, main, None, is_first);
+            self.save_once(&Harm::Moved, main, None);
         }
     }
 
@@ -123,19 +122,17 @@ impl<S: Store> WalConnection<S> {
         if !is_concerned {
             return Code::IOERR_FSYNC;
         }
-        // A connection that only reads leaves that to those who write.
-        if let Some(is_first) = main.is_first_to_save() {
-            self.shared.flush.poison(Code::IOERR_FSYNC);
-            self.save_once(harm, main, wal, is_first);
-        }
+        self.save_once(harm, main, wal);
         Code::IOERR_FSYNC
     }
 
-    /// `is_first`: no other process saves it.
-    fn save_once(&self, harm: &Harm, main: &dyn MainFile, wal: Option<&dyn Below>, is_first: bool) {
-        if self.shared.saved.is_first(harm) {
+    fn save_once(&self, harm: &Harm, main: &dyn MainFile, wal: Option<&dyn Below>) {
+        self.shared.saved.once(harm, main, |is_first| {
+            if !matches!(harm, Harm::Moved) {
+                self.shared.flush.poison(Code::IOERR_FSYNC);
+            }
             let saved = is_first.then(|| self.save_orphan(main, wal));
             self.shared.checkpointer.warn(&harm.told(&self.shared.path, saved));
-        }
+        });
     }
 }

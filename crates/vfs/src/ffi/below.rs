@@ -411,6 +411,13 @@ impl Below for BelowFile {
         }
     }
 
+    fn may_save_again(&self) {
+        if let Some(file) = self.borrowed() {
+            // What cannot be released is released by the close.
+            let _ = record_lock_at(file, libc::F_OFD_SETLK, libc::F_UNLCK, SAVES);
+        }
+    }
+
     fn owner(&self) -> Option<(u32, u32, u32)> {
         let stat = fstat(self.borrowed()?).ok()?;
         Some((stat.st_mode & 0o777, stat.st_uid, stat.st_gid))

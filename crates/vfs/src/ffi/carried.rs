@@ -10,6 +10,9 @@ use libsqlite3_sys as sqlite;
 
 use crate::error::Code;
 
+/// What stands for a panic in the answer of a file.
+const PANICS: Code = Code(sqlite::SQLITE_IOERR | 0xff << 8);
+
 thread_local! {
     static PANIC: Cell<Option<Box<dyn Any + Send>>> = const { Cell::new(None) };
 }
@@ -18,11 +21,14 @@ thread_local! {
 pub fn carried(body: impl FnOnce() -> Result<(), Code>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => result.map_or_else(|Code(code)| code, |()| sqlite::SQLITE_OK),
-        Err(panic) => {
-            PANIC.set(Some(panic));
-            Code::PANICS.0
-        }
+        Err(panic) => carry(panic),
     }
+}
+
+/// The answer that stands for this panic. The crash simulator's files give it, too.
+pub fn carry(panic: Box<dyn Any + Send>) -> c_int {
+    PANIC.set(Some(panic));
+    PANICS.0
 }
 
 /// The answer of a file below.
@@ -33,8 +39,10 @@ pub fn arrived(code: c_int) -> Result<(), Code> {
 
 #[cold]
 fn failed(code: Code) -> Code {
-    if code == Code::PANICS {
-        resume_unwind(PANIC.take().unwrap_or_else(|| Box::new("a fault of the crash simulator")));
+    if code == PANICS
+        && let Some(panic) = PANIC.take()
+    {
+        resume_unwind(panic);
     }
     code
 }

@@ -11,6 +11,7 @@ use libsqlite3_sys as sqlite;
 
 use super::api::{self, Api};
 use super::below::BelowFile;
+use super::carried::arrived;
 use super::reserve::{self, Handle};
 use super::{at_exit, busy, forked};
 use super::{callback, callback_code, callback_or};
@@ -118,7 +119,7 @@ unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
     callback(state.api, "xClose", after, || {
         forked::closing(file.cast());
         state.file.closing();
-        check(state.file.below().close())
+        Ok(arrived(state.file.below().close())?)
     })
 }
 

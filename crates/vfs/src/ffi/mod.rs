@@ -114,6 +114,7 @@ mod wal_reset;
 
 pub use board_file::try_map;
 pub use board_place::{Unfit, flock_excludes, record_locks_exclude};
+pub use carried::carry;
 pub use checkpoint::has_wal_reset_bug;
 pub use entry::RegisterError;
 #[cfg(not(feature = "loadable"))]

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use libsqlite3_sys as sqlite;
 
+use super::carried::arrived;
 use super::side_files::VfsFile;
 use crate::error::Code;
 use crate::port::{AtomicWrite, Below, ExchangeFile};
@@ -29,10 +30,7 @@ impl SimulatedWrite {
     }
 
     fn control(&self, op: c_int) -> Result<(), Code> {
-        match self.0.below.file_control(op, std::ptr::null_mut()) {
-            sqlite::SQLITE_OK => Ok(()),
-            code => Err(Code(code)),
-        }
+        arrived(self.0.below.file_control(op, std::ptr::null_mut()))
     }
 }
 
@@ -115,7 +113,7 @@ impl ExchangeFile for SimulatedExchange {
         let code = unsafe {
             (self.exchange)(self.temporary.below.raw(), self.database.as_ptr(), from, to)
         };
-        if code == sqlite::SQLITE_OK { Ok(true) } else { Err(Code(code)) }
+        arrived(code).map(|()| true)
     }
 
     fn say_unknown(&self) {}

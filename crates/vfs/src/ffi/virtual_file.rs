@@ -1,11 +1,11 @@
 //! A file of SQLite's with nothing of the VFS below: a [`Below`] of ours in the place where the VFS
 //! below would have its file. So the rest of the FFI layer treats both alike, at the same cost.
 //!
-//! Only a WAL is opened so. SQLite neither locks nor maps it.
+//! A WAL, a journal or a super-journal is opened so. SQLite neither locks nor maps them.
 
 use std::ffi::{c_int, c_void};
-use std::mem::size_of;
-use std::slice;
+use std::mem::{self, size_of};
+use std::{ptr, slice};
 
 use libsqlite3_sys as sqlite;
 
@@ -93,10 +93,14 @@ unsafe fn below<'a>(file: *mut sqlite::sqlite3_file) -> &'a dyn Below {
 // come from `BelowFile`, which has made them of slices and unsigned numbers.
 
 unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
-    // SAFETY: a file is closed once and not used afterwards.
-    let file = unsafe { Box::from_raw((*file.cast::<VirtualFile>()).file) };
+    // SAFETY: nobody uses the place meanwhile.
+    let file = unsafe { mem::replace(&mut (*file.cast::<VirtualFile>()).file, ptr::null_mut()) };
     carried(|| {
-        drop(file);
+        // Null: who closes has met a panic, and closes what is left.
+        if !file.is_null() {
+            // SAFETY: `place` has made it, and it is not used afterwards.
+            drop(unsafe { Box::from_raw(file) });
+        }
         Ok(())
     })
 }

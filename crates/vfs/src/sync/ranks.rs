@@ -14,8 +14,8 @@
 //!
 //! **Another connection.** A log is left by another connection that is opened and closed meanwhile
 //! ([`apart`](super::apart)). It has locks of another database, and begins with this list anew. It
-//! waits for nobody who waits for the first one: whoever has these locks and waits for a log has
-//! both databases locked exclusively, and this connection gets "busy" before.
+//! waits for nobody who waits for the first one: a log names the databases that are linked to it,
+//! and who is linked names nobody in its own.
 //!
 //! **A wait for ever.** A commit waits for its flush, or for another's, with [`WAL`] held. Only the
 //! connection itself takes that mutex, and SQLite lets one thread at a time call it. The thread

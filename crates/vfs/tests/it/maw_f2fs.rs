@@ -88,6 +88,7 @@ on_f2fs! {
         atomic_place::several_connections_and_databases;
     a_full_file_system_refuses_the_commit_and_with_room_it_goes_on =>
         atomic_place::full_file_system;
+    what_was_acknowledged_in_a_file_that_was_removed_is_saved => atomic_place::a_removed_file;
     readers_of_other_processes_see_whole_commits => atomic_place::readers_see_whole_commits;
     the_death_of_a_process_leaves_a_plain_file_with_all_its_commits =>
         atomic_place::the_death_of_a_process;

@@ -26,6 +26,8 @@ on_xfs! {
     stock_sqlite_may_write_in_between => |xfs| atomic_place::stock_sqlite_in_between(xfs);
     several_connections_and_an_attached_database_commit =>
         |xfs| atomic_place::several_connections_and_databases(xfs);
+    what_was_acknowledged_in_a_file_that_was_removed_is_saved =>
+        |xfs| atomic_place::a_removed_file(xfs);
     a_full_file_system_refuses_the_commit_and_with_room_it_goes_on =>
         |xfs| atomic_place::full_file_system(xfs);
     readers_of_other_processes_see_whole_commits =>

@@ -217,22 +217,19 @@ impl Maw {
         self.state().is_unsettled = true;
     }
 
-    /// The database file has moved. False: it has no guard, and any strategy's copy of it can be
-    /// opened.
+    /// The database file has moved. True: this process has written to it in a rollback mode, so it
+    /// saves what it has acknowledged.
     #[cold]
-    fn has_moved_with_its_guard(&self) -> bool {
+    fn saves_what_has_moved(&self) -> bool {
         let (main, level) = {
             let state = self.state();
             (state.main.clone(), state.level)
         };
-        let is_guarded = |main: &Arc<dyn MainFile>| {
-            guard::header(&**main).is_ok_and(|header| guard::of(&header).is_some())
-        };
-        let Some(main) = main.filter(is_guarded) else { return false };
-        if self.log.has_written() {
-            self.save_orphan(&*main, level, &Harm::Moved);
+        let main = main.filter(|_| self.log.has_written());
+        if let Some(main) = &main {
+            self.save_orphan(&**main, level, &Harm::Moved);
         }
-        true
+        main.is_some()
     }
 
     /// The state, for a call on the database file. What a failed commit has left there is mended
@@ -670,7 +667,7 @@ impl Strategy for Maw {
         if !has_moved {
             self.log.saved.forget_move();
         }
-        let is_saved_here = has_moved && self.has_moved_with_its_guard();
+        let is_saved_here = has_moved && self.saves_what_has_moved();
         self.inner.call(|inner| inner.asked_whether_moved(has_moved && !is_saved_here));
     }
 

@@ -420,13 +420,17 @@ impl MawLog {
     /// file, before the connection reads on under a lock that it has kept.
     pub fn finish(&self, main: &dyn Below, level: LockLevel) -> Result<(), Error> {
         let mut state = self.state();
-        if state.open.is_none() {
+        if state.open.is_none() || !state.board.is_busy() {
             return Ok(());
         }
-        let finished = if level == LockLevel::Exclusive {
-            self.repair_locked(&mut state, main)
-        } else {
-            self.repair(&mut state, main)
+        let finished = match level {
+            LockLevel::Exclusive => self.repair_locked(&mut state, main),
+            // There is no way back to these. SQLite releases all at the end of the transaction.
+            LockLevel::Reserved | LockLevel::Pending => main
+                .lock(LockLevel::Exclusive)
+                .map_err(AttachError::from)
+                .and_then(|()| self.repair_locked(&mut state, main)),
+            _ => self.repair(&mut state, main),
         };
         finished.map_err(|error| self.life.refuse(&error))
     }

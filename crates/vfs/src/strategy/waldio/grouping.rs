@@ -18,6 +18,7 @@
 //!
 //! [`Common::hold_frames`]: crate::strategy::board::Common::hold_frames
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -270,20 +271,30 @@ impl Grouping {
         state.has_thread
     }
 
-    /// The thread has ended by a panic. What is buffered may be written or not (invariant 3).
+    /// The thread has ended by a panic.
     fn has_panicked(&self) {
         lock(&self.state).has_thread = false;
-        self.give_up();
+        self.panicked();
     }
 
-    /// What is buffered is lost, as by a crash, and nobody has to wait for it any more.
-    pub fn give_up(&self) {
-        let mut state = lock(&self.state);
-        let holds = std::mem::take(&mut state.holds);
-        if let Some(log) = state.log.as_ref().filter(|log| holds && log.pid == std::process::id()) {
-            let board = &log.in_use.board;
-            board.fail_behind(Code::IOERR_FSYNC, board.logged());
-            board.common().show_frames();
+    /// A panic was stopped. What is buffered is whole, and is written. If the panic came from such
+    /// a write, what is buffered is lost, as by a crash. This process holds the frames then, so
+    /// others hear of the failure (invariant 1).
+    pub fn panicked(&self) {
+        let is_being_written = {
+            let _writing = lock(&self.writing);
+            lock(&self.state).in_flight.is_some()
+        };
+        let write_out = AssertUnwindSafe(|| self.write_out());
+        if !is_being_written && catch_unwind(write_out).is_ok_and(|written| written.is_ok()) {
+            return;
+        }
+        let state = lock(&self.state);
+        if let Some(Log { in_use, pid }) = &state.log
+            && state.holds
+            && *pid == std::process::id()
+        {
+            in_use.board.fail_behind(Code::IOERR_FSYNC, in_use.board.logged());
         }
     }
 

@@ -72,14 +72,11 @@ impl Storage for Failing {
     }
 }
 
-/// A checkpoint wrote the buffer, which failed. A flush leader had waited for that. Then it found
-/// nothing to write, flushed, and acknowledged the commits that were lost.
-#[test]
-fn a_buffer_whose_write_failed_is_not_taken_for_one_that_was_written() {
+/// A log whose writes fail on demand, with one frame in the buffer.
+fn with_a_frame(fails: &Arc<AtomicBool>) -> (tempfile::TempDir, Arc<InUse>, Arc<Grouping>) {
     let dir = tempfile::tempdir().unwrap();
-    let fails = Arc::new(AtomicBool::new(false));
     let file = DirectFile::open(&dir.path().join("a.db-waldio"), true).unwrap();
-    let storage = LogFile(Box::new(Failing { file, fails: Arc::clone(&fails) }));
+    let storage = LogFile(Box::new(Failing { file, fails: Arc::clone(fails) }));
     let file = SlotFile::create(storage, Uuid([7; 16]), PAGE_BYTES as u32, Layout::Embed).unwrap();
     let board = Board::new(Arc::new(Private::default()));
     assert_eq!(board.join(), Ok(true));
@@ -88,6 +85,15 @@ fn a_buffer_whose_write_failed_is_not_taken_for_one_that_was_written() {
     let frame = vec![0; FRAME_HEADER_BYTES + PAGE_BYTES];
     log.file.lay_out(1, 64 << 10).unwrap();
     assert_eq!(grouping.add(&log, Form::Waits, 1, &frame), Ok(Added::Buffered));
+    (dir, log, grouping)
+}
+
+/// A checkpoint wrote the buffer, which failed. A flush leader had waited for that. Then it found
+/// nothing to write, flushed, and acknowledged the commits that were lost.
+#[test]
+fn a_buffer_whose_write_failed_is_not_taken_for_one_that_was_written() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let (_dir, _, grouping) = with_a_frame(&fails);
     fails.store(true, SeqCst);
     assert_eq!(grouping.write_out(), Err(Code::IOERR_WRITE));
     assert_eq!(grouping.write_out(), Err(Code::IOERR_WRITE), "it was not written meanwhile");
@@ -96,4 +102,20 @@ fn a_buffer_whose_write_failed_is_not_taken_for_one_that_was_written() {
     assert_eq!(grouping.write_out(), Err(Code::IOERR_WRITE));
     grouping.stop();
     assert_eq!(grouping.write_out(), Ok(()));
+}
+
+/// Nothing is wrong with what is buffered when code panics elsewhere. Where it cannot be written,
+/// others hear so and see no frame that is in no slot.
+#[test]
+fn after_a_panic_what_is_buffered_is_written_or_the_log_has_failed() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let (_dir, log, grouping) = with_a_frame(&fails);
+    grouping.panicked();
+    assert!(!grouping.has_frames());
+    assert_eq!(log.board.failure(), None);
+    let (_dir, log, grouping) = with_a_frame(&fails);
+    fails.store(true, SeqCst);
+    grouping.panicked();
+    assert!(log.board.failure().is_some());
+    assert!(grouping.has_frames());
 }

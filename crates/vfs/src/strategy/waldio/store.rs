@@ -597,8 +597,7 @@ impl Store for WaldioStore {
         self.board().set_database_unsynced(false);
     }
 
-    /// Nobody writes out what is buffered any more.
     fn panicked(&self) {
-        self.grouping.give_up();
+        self.grouping.panicked();
     }
 }

@@ -166,6 +166,23 @@ pub fn several_connections_and_databases(place: &dyn Place) {
     assert_stock_reads(&other, 1);
 }
 
+/// There is no guard and no log, so nothing but the file itself tells what was acknowledged.
+pub fn a_removed_file(place: &dyn Place) {
+    for strategy in ["maw", "auto"] {
+        let path = place.path().join(format!("{strategy}.db"));
+        let db = open_with(&path, &format!("strategy={strategy}")).unwrap();
+        db.execute_batch("PRAGMA journal_mode=delete; PRAGMA synchronous=full").unwrap();
+        db.execute_batch("CREATE TABLE t(v)").unwrap();
+        insert(&db, 3);
+        take_said(&path);
+        std::fs::remove_file(&path).unwrap();
+        drop(db);
+        let said = take_said(&path);
+        assert!(said.contains("removed or replaced"), "{strategy}: {said}");
+        assert_stock_reads(&place.path().join(format!("{strategy}.db-orphan-0")), 3);
+    }
+}
+
 pub fn full_file_system(place: &dyn Place) {
     for mode in MODES {
         let path = place.path().join(format!("{mode}.db"));

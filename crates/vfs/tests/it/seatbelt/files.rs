@@ -171,22 +171,33 @@ fn an_older_index_of_a_wal_that_was_cut_since_loses_nothing() {
 fn a_database_file_that_gets_its_name_back_takes_commits_again_outside_wal_mode() {
     for strategy in ["plain", "maw&atomic=log"] {
         let (_dir, path) = scratch();
-        let db = create_in(&path, &format!("strategy={strategy}"), "delete");
+        let options = format!("strategy={strategy}");
+        let one = create_in(&path, &options, "delete");
+        let mut other = Other::begin(&path, &options);
+        assert_eq!(other.does("CREATE TABLE mine(v)"), "ok", "{strategy}");
         take_said(&path);
         let away = path.with_file_name("away.db");
-        for (number, rows) in [(0, 3), (1, 4)] {
+        // Whoever has saved before, the first to hear of it saves.
+        let two = open_with(&path, &options).unwrap();
+        assert!(commits::try_make(&two).is_ok());
+        for (number, rows, db) in [(0, 4, &one), (1, 5, &two)] {
             fs::rename(&path, &away).unwrap();
             // Another file with this name makes no difference.
             fs::write(&path, "").unwrap();
-            let refused = commits::try_make(&db).unwrap_err();
+            let refused = commits::try_make(db).unwrap_err();
             assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::ReadOnly), "{strategy}");
             assert!(take_said(&path).contains("removed or replaced"), "{strategy}");
             fs::rename(&away, &path).unwrap();
-            assert!(commits::try_make(&db).is_ok(), "{strategy}");
+            assert!(commits::try_make(db).is_ok(), "{strategy}");
             let orphan = path.with_file_name(format!("a.db-orphan-{number}"));
             assert_eq!(commits::check(&open_stock(&orphan)), Ok(rows), "{strategy}");
         }
-        assert_eq!(commits::check(&db), Ok(5), "{strategy}");
+        fs::rename(&path, &away).unwrap();
+        assert_ne!(other.does("INSERT INTO mine VALUES(1)"), "ok", "{strategy}");
+        fs::rename(&away, &path).unwrap();
+        let orphan = path.with_file_name("a.db-orphan-2");
+        assert_eq!(commits::check(&open_stock(&orphan)), Ok(6), "{strategy}");
+        assert_eq!(commits::check(&one), Ok(6), "{strategy}");
     }
 }
 

@@ -66,18 +66,15 @@ impl MawLog {
     /// has all of it. `level` is the caller's lock.
     #[cold]
     pub(crate) fn save_orphan(&self, main: &dyn Below, level: LockLevel, harm: &Harm) {
-        let Some(is_first) = main.is_first_to_save() else { return };
-        if !self.saved.is_first(harm) {
-            return;
-        }
         let read = |buffer: &mut [u8], offset| guard::read(main, buffer, offset);
         let path = &self.life.path;
-        let is_busy = || self.state().board.is_busy();
-        let save = || match is_busy() {
+        let save = || match self.state().board.is_busy() {
             true => Err(io::Error::other("a commit is not finished")),
             false => engine::save(path, main, &read, None),
         };
-        let saved = is_first.then(|| engine::while_whole(path, main, level, save));
-        self.life.files.warn(&harm.told(&self.life.path, saved));
+        self.saved.once(harm, main, |is_first| {
+            let saved = is_first.then(|| engine::while_whole(path, main, level, save));
+            self.life.files.warn(&harm.told(path, saved));
+        });
     }
 }
