@@ -70,7 +70,7 @@ impl Shared {
         invariant!(
             "P8",
             "a transaction that may have left something stays to be judged",
-            self.store.is_flushed(),
+            self.store.is_flushed() && !self.store.has_failed(),
         );
         self.board.end_writing();
     }

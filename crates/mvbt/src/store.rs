@@ -71,6 +71,8 @@ pub struct Store {
     cache: Cache,
     pub counters: Counters,
     poisoned: AtomicBool,
+    /// So it is by a failed write or flush, and not only by a panic.
+    has_failed: AtomicBool,
     /// Writes that were begun, and how many of the first ones are durable.
     written: AtomicU64,
     flushed: AtomicU64,
@@ -136,6 +138,7 @@ impl Store {
             cache: Cache::new(cache_bytes / page_bytes),
             counters: Counters::default(),
             poisoned: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             written: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
             has_grown: AtomicBool::new(false),
@@ -156,7 +159,8 @@ impl Store {
     /// After a failure nothing more is written (I17).
     fn poison<T>(&self, result: io::Result<T>, doing: &'static str) -> Result<T> {
         if result.is_err() {
-            self.poisoned.store(true, Relaxed);
+            self.has_failed.store(true, Relaxed);
+            self.poison_all();
         }
         result.map_err(self.failed(doing))
     }
@@ -165,8 +169,8 @@ impl Store {
         self.poisoned.store(true, Relaxed);
     }
 
-    /// To be held where a broken invariant panics and no transaction is open: nothing more is
-    /// written after that.
+    /// To be held where a broken invariant or another fault may panic: nothing more is written
+    /// after that.
     pub fn poisoned_by_a_panic(&self) -> PoisonedByAPanic<'_> {
         PoisonedByAPanic { store: self, was_panicking: std::thread::panicking() }
     }
@@ -177,12 +181,16 @@ impl Store {
         if is_poisoned { Err(Error::Poisoned) } else { Ok(()) }
     }
 
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Relaxed)
+    }
+
     /// For each write and flush.
     fn writable(&self) -> &dyn Storage {
         invariant!(
             "I17",
             "after a failed write or flush nothing more is written",
-            !self.poisoned.load(Relaxed),
+            !self.has_failed(),
         );
         &*self.storage
     }

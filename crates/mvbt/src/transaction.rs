@@ -11,6 +11,7 @@ use crate::kill_point::KillPoint;
 use crate::prepared::Prepared;
 use crate::restore::{NO_ORDER, Restored};
 use crate::search::{Compare, Probe, TreeRef};
+use crate::store::PoisonedByAPanic;
 use crate::work::{self, Deposit, Pool, Work};
 use crate::writer_lock::WriterGuard;
 use crate::{Error, Result, TreeId, Version};
@@ -53,9 +54,14 @@ impl WriteTransaction {
     }
 
     fn work_mut(&mut self) -> &mut Work {
-        let open = self.open.as_mut().expect("the transaction has not ended");
-        open.writer.note_user();
-        &mut open.work
+        self.watched().0
+    }
+
+    /// The work, and what poisons the store if a panic ends it.
+    fn watched(&mut self) -> (&mut Work, PoisonedByAPanic<'_>) {
+        let Open { writer, work, .. } = self.open.as_mut().expect("the transaction has not ended");
+        writer.note_user();
+        (work, writer.shared().store.poisoned_by_a_panic())
     }
 
     pub(crate) fn work(&self) -> &Work {
@@ -68,7 +74,10 @@ impl WriteTransaction {
             return Err(Error::HalfDone);
         }
         self.half_done = Some(self.work().savepoint_count());
-        let changed = change(self.work_mut());
+        let changed = {
+            let (work, _poisoned) = self.watched();
+            change(work)
+        };
         if changed.as_ref().err().is_none_or(Error::is_refusal) {
             self.half_done = None;
         }
@@ -270,7 +279,10 @@ impl WriteTransaction {
         }
         // A panic meanwhile leaves it half done.
         let half_done = self.half_done.replace(0);
-        let undone = self.work_mut().roll_back_to(savepoint);
+        let undone = {
+            let (work, _poisoned) = self.watched();
+            work.roll_back_to(savepoint)
+        };
         self.half_done = match (&undone, half_done) {
             (Ok(()), Some(open)) if savepoint <= open => None,
             (Ok(()), half_done) => half_done,
@@ -282,13 +294,7 @@ impl WriteTransaction {
 
 impl Drop for WriteTransaction {
     fn drop(&mut self) {
-        if std::thread::panicking()
-            && self.half_done.is_some()
-            && let Some(open) = &self.open
-        {
-            open.writer.shared().store.poison_all();
-        }
-        // A failure has poisoned the store, and the next call says so.
+        // A failure or a panic has poisoned the store, and the next call says so.
         let _ = self.undo();
     }
 }

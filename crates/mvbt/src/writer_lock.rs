@@ -124,8 +124,7 @@ pub struct WriterGuard {
     writer: Option<Box<Writer>>,
     /// The lock among all users is taken.
     has_turn: bool,
-    /// Nothing of its transaction is left. So a panic of the transaction's user leaves nothing half
-    /// done.
+    /// The transaction was rolled back. A panic of its user then leaves nothing half done.
     pub is_rolled_back: bool,
 }
 
@@ -196,7 +195,7 @@ impl Drop for WriterGuard {
     }
 }
 
-/// The writer of the next one, whatever happens before.
+/// Gives the writer to the next one, also if the unlock panics.
 struct GivenBack<'a> {
     shared: &'a Shared,
     writer: Option<Box<Writer>>,

@@ -13,7 +13,7 @@ impl Scenes {
     /// A scene fails by a panic.
     pub fn play(&mut self, about: &str, scene: impl FnOnce()) {
         if let Err(said) = catch_unwind(AssertUnwindSafe(scene)) {
-            self.failed.push(words(&*said).unwrap_or(about).to_owned());
+            self.failed.push(format!("{about}: {}", words(&*said).unwrap_or("a panic")));
         }
     }
 

@@ -113,6 +113,7 @@ impl Slot {
         let is_tree_page = get_u32(page, 12) == 0;
         let is_sane = is_tree_page
             && slot.version > Version(0)
+            && slot.floor <= slot.version
             && slot.at >= HEADER_BYTES
             && ends <= page.len();
         (is_sane && flags & !(MULTI | LAZY | RECORD) == 0).then_some(())?;

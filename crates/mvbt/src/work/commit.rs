@@ -79,9 +79,9 @@ impl Written {
     }
 }
 
-/// True if a commit block has room for so many pages. Else it lists none (I11).
+/// True if a commit block lists so many pages. One that lists none stands behind a flush (I11).
 fn lists(pages: usize) -> bool {
-    pages <= PAGES_MAX
+    (1..=PAGES_MAX).contains(&pages)
 }
 
 /// Pages as they are to be written, and the checksums of their directories.
@@ -99,12 +99,13 @@ impl Work {
     /// True if a commit would write something.
     pub fn has_changes(&self) -> bool {
         let is_changed = self.drafts.values().any(Draft::is_changed);
-        is_changed || !self.raw.is_empty() || self.has_spilled()
+        is_changed || !self.raw.is_empty() || self.has_spilled
     }
 
-    /// True if pages of this transaction are in the file already.
+    /// True if pages of this transaction are in the file, even if they do not count any more: its
+    /// version must not be given again.
     pub fn has_spilled(&self) -> bool {
-        !self.spilled.is_empty()
+        self.has_spilled
     }
 
     /// Writes the transaction, and flushes. `ring` is the place of its commit block, if it needs
@@ -113,14 +114,14 @@ impl Work {
         self.drafts.retain(|_, draft| draft.is_changed());
         let count = self.drafts.len() + self.raw.len();
         let version = self.version;
-        if count == 0 && self.spilled.is_empty() {
+        if count == 0 && !self.has_spilled {
             let (pages, pool, changed) = (Pages::None, self.pool, Vec::new());
             let (images, overflow) = (Vec::new(), FxHashSet::default());
             let uncollected = self.uncollected;
             return Ok(Written { version, changed, uncollected, pool, pages, images, overflow });
         }
         let early = self.spilled.len();
-        let is_alone = early == 0 || mutant::is(Mutant::EarlyPagesForgotten);
+        let is_alone = !self.has_spilled || mutant::is(Mutant::EarlyPagesForgotten);
         let is_single = count == 1 && self.fresh.is_empty() && is_alone;
         let finished = self.finish(!is_single)?;
         let mut all = std::mem::take(&mut self.spilled);
@@ -130,7 +131,7 @@ impl Work {
             invariant!(
                 "I9",
                 "who commits without a block writes one page, and has written no other",
-                all.len() == 1 && early == 0,
+                all.len() == 1 && !self.has_spilled,
             );
             for (no, bytes) in &finished.pages {
                 self.store.write_page_durable(*no, bytes)?;
@@ -253,6 +254,7 @@ impl Work {
         let finished = self.finish(true)?;
         self.drafts = inner;
         *self.spilled_read.get_mut() = None;
+        self.has_spilled = true;
         self.store.write_pages(&finished.fresh)?;
         KillPoint::Written.reached();
         self.store.write_pages(&finished.pages)?;

@@ -69,6 +69,8 @@ pub struct Work {
     raw_bytes: usize,
     /// Pages that were written before the commit.
     spilled: BTreeMap<PageNo, Expected>,
+    /// Such pages were there, even if all of them were given up since.
+    has_spilled: bool,
     /// The one of them that was read last, since one was written.
     spilled_read: Mutex<Option<Arc<Image>>>,
     /// Pages that this transaction has taken. Nobody else can reach them.
@@ -107,6 +109,7 @@ impl Work {
             raw: FxHashMap::default(),
             raw_bytes: 0,
             spilled: BTreeMap::new(),
+            has_spilled: false,
             spilled_read: Mutex::default(),
             fresh: FxHashSet::default(),
             pool,

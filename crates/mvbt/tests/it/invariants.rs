@@ -92,10 +92,12 @@ fn write_after_a_failed_write(mutate: &dyn Fn()) {
 
 fn drop_after_a_failed_write(mutate: &dyn Fn()) {
     let file = Memory::default();
-    let (db, tree) = made(&file, early());
+    let (db, tree) = made(&file, Options::default());
     let mut txn = db.begin_write().unwrap();
     file.fail_after(0);
-    assert!(matches!(txn.insert(tree, 1, b"one"), Err(Error::Io { .. })));
+    // The file has to grow.
+    let insert = |key| txn.insert(tree, key, &[7; 1 << 20]).map(drop);
+    assert!(matches!((1..100).try_for_each(insert), Err(Error::Io { .. })));
     mutate();
     breaks(|| drop(txn));
     writes_nothing_more(&db);
