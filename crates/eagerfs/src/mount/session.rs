@@ -103,7 +103,7 @@ impl Mounted {
     /// Serves until somebody unmounts. Then the directory is whole, and there is no log.
     pub fn wait(mut self) -> Result<(), MountError> {
         let ended = self.session.join();
-        if ended.as_ref().is_err_and(|error| error.raw_os_error().is_none()) {
+        if ended.is_err() {
             // The library has failed, and may have threads that serve on.
             self.served.tree.poison();
         }

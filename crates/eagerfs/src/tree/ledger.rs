@@ -1,6 +1,6 @@
 //! What the checks compare with: numbers that earlier steps have noted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use oneflush_blocklog::Epoch;
 
@@ -22,21 +22,20 @@ impl Reached {
 
 #[derive(Debug, Default)]
 pub struct Ledger {
-    failures: AtomicU64,
+    has_failed: AtomicBool,
     ended: Reached,
     covered: Reached,
     released: Reached,
-    recorded: Reached,
 }
 
 impl Ledger {
     /// I/O has failed that must not. The tree is poisoned already.
     pub fn note_failure(&self) {
-        self.failures.fetch_add(1, Ordering::AcqRel);
+        self.has_failed.store(true, Ordering::Release);
     }
 
-    pub fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Acquire)
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
     }
 
     /// No record goes to this epoch any more.
@@ -66,14 +65,5 @@ impl Ledger {
     /// Bytes up to this number are in no live epoch.
     pub fn released(&self) -> Seq {
         Seq(self.released.get())
-    }
-
-    /// A record with every operation up to here is durable.
-    pub fn note_recorded(&self, end: Seq) {
-        self.recorded.reach(end.0);
-    }
-
-    pub fn recorded(&self) -> Seq {
-        Seq(self.recorded.get())
     }
 }

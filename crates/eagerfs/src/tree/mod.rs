@@ -33,7 +33,8 @@
 //!   its number, where it keeps the order of changes. Recovery reads there whether the lower is
 //!   later than the log.
 //!
-//! Locks are taken in this order: `writer`, `order`, `objects`, an object's state.
+//! Locks are taken in this order: `writer`, an object's `settles`, `order`, `objects`, an object's
+//! state.
 
 mod counts;
 mod group;

@@ -62,12 +62,6 @@ impl<N> Object<N> {
         let state = State { at: at.into_iter().collect(), ..State::default() };
         Object { id, node, identity, kind, state: Mutex::new(state), settles: Mutex::new(()) }
     }
-
-    /// How often it was changed, if bytes of it wait for a sync.
-    pub fn unsynced(&self) -> Option<u64> {
-        let state = self.state.lock();
-        (self.kind == Kind::File && !state.is_clean()).then_some(state.changes)
-    }
 }
 
 impl State {
@@ -78,6 +72,12 @@ impl State {
     /// Nothing of it waits for a sync.
     pub fn is_clean(&self) -> bool {
         self.dirty.is_empty() && !self.is_resized && !self.is_beyond_log && self.settling == 0
+    }
+
+    /// Its bytes are durable, and the log has no older ones that a recovery would put over them.
+    /// Bytes of a record in flight are not durable, and wait for no sync any more.
+    pub fn is_durable(&self) -> bool {
+        self.is_clean() && self.synced >= self.changes && self.voided >= self.in_lower
     }
 
     /// These bytes are being written.

@@ -18,15 +18,16 @@ use crate::mutant::{self, Mutant};
 /// A change of the lower that is under way.
 struct Change<'a> {
     order: Locked<'a, Pending>,
-    /// What had a number when the lower was called.
+    /// The last number before the lower was called.
     behind: Seq,
 }
 
-/// How often a file was changed when its bytes were made durable. `None`: they were.
+/// What must be durable of a file, and what the log must not put over it any more.
 #[derive(Clone, Copy)]
 struct Contents {
     of: ObjectId,
-    changes: Option<u64>,
+    changes: u64,
+    in_lower: Seq,
 }
 
 impl<L: Lower, S: Storage> Tree<L, S> {
@@ -44,7 +45,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         invariant!(
             "T9",
             "the lower is marked before the first change behind a record",
-            !needs_mark || order.marked >= self.ledger.recorded()
+            !needs_mark || order.marked >= order.cut
         );
         Ok(Change { behind: order.last, order })
     }
@@ -209,18 +210,24 @@ impl<L: Lower, S: Storage> Tree<L, S> {
 
     /// Makes the bytes of a file durable that it has now. `order` is not held.
     fn log_contents(&self, object: &Object<L::Node>) -> io::Result<Contents> {
-        let changes = object.unsynced();
-        if changes.is_some() && !mutant::is(Mutant::NameBeforeContents) {
+        let (contents, is_durable) = {
+            let state = self.state(object);
+            let contents =
+                Contents { of: object.id, changes: state.changes, in_lower: state.in_lower };
+            (contents, object.kind != Kind::File || state.is_durable())
+        };
+        if !is_durable && !mutant::is(Mutant::NameBeforeContents) {
             self.sync_contents(object)?;
         }
-        Ok(Contents { of: object.id, changes })
+        Ok(contents)
     }
 
     fn check_contents(&self, object: &Object<L::Node>, wanted: Contents) {
+        let state = self.state(object);
         invariant!(
             "T7",
             "the bytes of a file are durable before it takes the name of another",
-            wanted.changes.is_none_or(|changes| self.state(object).synced >= changes)
+            state.synced >= wanted.changes && state.voided >= wanted.in_lower
         );
     }
 

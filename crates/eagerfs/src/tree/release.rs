@@ -44,7 +44,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         Ok(true)
     }
 
-    /// Objects that wait for a sync, and how often each was changed.
+    /// Objects that wait for a sync and have none under way, and how often each was changed.
     fn unsynced(&self) -> Vec<(Arc<Object<L::Node>>, u64)> {
         let objects = self.objects.read();
         let unsynced = objects.by_id.values().filter_map(|object| {

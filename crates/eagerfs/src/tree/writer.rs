@@ -189,7 +189,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let is_said = cut_to.zip(state.cut_to).is_some_and(|(size, said)| size >= said);
         invariant!(
             "T4",
-            "bytes of a file go when no live epoch has some of it, or a durable record says so",
+            "bytes of a file go when no live epoch has some of them, or a durable record says so",
             is_said || state.logged <= state.voided.max(self.ledger.released())
         );
     }
@@ -204,12 +204,12 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         loop {
             let mut order = self.order();
             // In this order: who fails poisons first.
-            let failures = self.ledger.failures();
+            let has_failed = self.ledger.has_failed();
             let _watch = self.sound()?;
             invariant!(
                 "T8",
                 "nothing is acknowledged behind what has failed",
-                failures == 0 && order.taken == writer.durable
+                !has_failed && order.taken == writer.durable
             );
             let mut files: BTreeSet<ObjectId> = order.joins.clone();
             files.extend(requests.iter().filter_map(|request| match request {
@@ -440,7 +440,6 @@ impl<L: Lower, S: Storage> Tree<L, S> {
             });
         }
         writer.durable = cut.number;
-        self.ledger.note_recorded(cut.end);
         self.counts.note_record(self.log.record_bytes(payload_bytes), cut.ops.len());
     }
 

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use oneflush_eagerfs::entry::ROOT;
+
 use crate::common::hooked::{Bench, THRESHOLD_BYTES};
 
 const AT_MOST: Duration = Duration::from_secs(20);
@@ -88,6 +90,31 @@ fn a_sync_waits_for_the_record_of_the_lowers_sync() {
         assert!(early.is_err(), "it is acknowledged before its record");
         assert!(told.recv_timeout(AT_MOST).unwrap());
     });
+}
+
+/// Bytes of a record in flight were taken for durable, and so were bytes that the lower had and the
+/// log did not void yet. A loss of power behind the rename lost what the old file had.
+#[test]
+fn a_file_replaces_another_behind_the_record_that_makes_its_bytes_durable() {
+    for is_lowers in [false, true] {
+        let bench = Arc::new(Bench::new(1 << 20));
+        bench.synced("old", 100);
+        let new = bench.synced("new", 100);
+        let length = if is_lowers { THRESHOLD_BYTES + 1 } else { 200 };
+        bench.tree.write(new, 0, &vec![b'y'; length]).unwrap();
+        let (stops, steps) = stops(&bench, 1);
+        thread::scope(|scope| {
+            scope.spawn(|| bench.tree.sync(new).unwrap());
+            stops[0].come.recv_timeout(AT_MOST).unwrap();
+            let replaces = || bench.tree.rename((ROOT, b"new"), (ROOT, b"old"), true).unwrap();
+            scope.spawn(replaces);
+            thread::sleep(A_WHILE);
+            stops[0].go.send(()).unwrap();
+        });
+        let steps = steps.lock().unwrap();
+        let at = |wanted: &str| steps.iter().position(|step| step == wanted).unwrap();
+        assert!(at("logged") < at("renamed"), "{is_lowers}: {steps:?}");
+    }
 }
 
 /// The kernel tells an error once: the second of two syncs of a file heard nothing of it.
