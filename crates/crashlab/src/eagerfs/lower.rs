@@ -7,6 +7,7 @@ use oneflush_eagerfs::lower::{Attribute, Changed, Found, Identity, Kind, Look, L
 
 use super::image::{Change, Image, Ino, Name, Node, ROOT_INO};
 use super::loss::Order;
+use crate::mvbt::storage::panic_as_told;
 use crate::vfs::locked;
 
 /// An object: its number and its generation.
@@ -42,6 +43,8 @@ struct State {
     keeps_order: bool,
     /// So many syncs succeed, and then one fails.
     syncs_left: Option<u32>,
+    /// So many changes and syncs are done, and the next one panics in its place.
+    calls_left: Option<u32>,
 }
 
 impl Model {
@@ -62,6 +65,7 @@ impl Model {
             finds,
             keeps_order: order == Order::Prefix,
             syncs_left: None,
+            calls_left: None,
         };
         Model(Arc::new(Mutex::new(state)))
     }
@@ -79,12 +83,32 @@ impl Model {
         self.state().syncs_left = Some(syncs);
     }
 
+    /// The change or sync after so many panics. `None`: none does.
+    pub fn panic_after(&self, calls: Option<u32>) {
+        self.state().calls_left = calls;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.0)
     }
 
+    /// For a change or a sync.
+    fn changing(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        match &mut state.calls_left {
+            Some(0) => {
+                state.calls_left = None;
+                drop(state);
+                panic_as_told();
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        state
+    }
+
     fn change(&self, make: impl FnOnce(&mut State) -> io::Result<Change>) -> io::Result<()> {
-        let state = &mut *self.state();
+        let state = &mut *self.changing();
         let change = make(state)?;
         state.image.apply(&change)?;
         state.note(Event::Changed(change));
@@ -222,7 +246,7 @@ impl Lower for Model {
     }
 
     fn write(&self, node: &Ino, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.changing();
         let found = state.image.node_mut(*node)?;
         found.write(offset, bytes);
         let file = (*node, found.generation);
@@ -251,7 +275,7 @@ impl Lower for Model {
     }
 
     fn sync(&self, node: &Ino) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.changing();
         let generation = state.image.node(*node)?.generation;
         state.may_sync()?;
         state.note(Event::Synced((*node, generation)));
@@ -259,7 +283,7 @@ impl Lower for Model {
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.changing();
         state.may_sync()?;
         state.note(Event::SyncedAll);
         Ok(())

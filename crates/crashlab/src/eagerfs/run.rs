@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,7 +48,8 @@ pub struct Plan {
     pub isets: Isets,
     pub mutant: Option<Mutant>,
     pub sabotage: Sabotage,
-    /// Each script runs also with failing syncs and with failing writes to the log.
+    /// Each script runs also with failing syncs, with failing writes to the log, and with panics of
+    /// code that uses the lower or the log.
     pub has_faults: bool,
     /// States a moment at most.
     pub states_a_moment: usize,
@@ -274,6 +276,8 @@ enum Fault {
     None,
     Sync(u32),
     LogWrite(u32),
+    Panic(u32),
+    LogPanic(u32),
 }
 
 /// How far a run was when a step had begun or ended.
@@ -329,6 +333,9 @@ impl Script<'_> {
             let after = self.rng.u32(..4);
             self.run_with(Fault::Sync(after))?;
             self.run_with(Fault::LogWrite(after))?;
+            self.run_with(Fault::LogPanic(after))?;
+            let after = self.rng.u32(..12);
+            self.run_with(Fault::Panic(after))?;
         }
         Ok(())
     }
@@ -391,11 +398,21 @@ impl Script<'_> {
         match fault {
             Fault::None => {}
             Fault::Sync(after) => model.fail_sync_after(after),
-            Fault::LogWrite(after) => disk.die_after(Some(after)),
+            Fault::LogWrite(after) => disk.die_after(after),
+            Fault::Panic(after) => model.panic_after(Some(after)),
+            Fault::LogPanic(after) => disk.panic_after(after),
         }
         for (number, step) in self.steps.iter().enumerate() {
             begun.push(Moments { events: happened.len(), log_ops: disk.log_len() });
-            if let Err(error) = act(&tree, number, *step) {
+            let acted = catch_unwind(AssertUnwindSafe(|| act(&tree, number, *step)));
+            let failed = match (acted, fault) {
+                (Ok(acted), _) => acted.err(),
+                (Err(_), Fault::Panic(_) | Fault::LogPanic(_)) => {
+                    Some(std::io::Error::other("a panic"))
+                }
+                (Err(panic), _) => resume_unwind(panic),
+            };
+            if let Some(error) = failed {
                 if fault == Fault::None {
                     return Err(format!("{step}: {error}"));
                 }
@@ -407,6 +424,10 @@ impl Script<'_> {
             }
             happened.extend(model.take_happened());
             ended.push(Moments { events: happened.len(), log_ops: disk.log_len() });
+        }
+        if matches!(fault, Fault::Panic(_) | Fault::LogPanic(_)) {
+            model.panic_after(None);
+            disk.live_on();
         }
         let log = disk.take_log();
         let recording = Recording { lower: base.clone(), disk: first, happened, log };

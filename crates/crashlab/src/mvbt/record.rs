@@ -1,7 +1,7 @@
 //! Runs a script with the engine on a recording disk.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 
 use fastrand::Rng;
@@ -210,13 +210,21 @@ impl<'a> Run<'a> {
                 Step::Reclaim => drop(db.reclaim().map_err(text)?),
                 Step::Shrink => drop(db.shrink(db.data_version(), true).map_err(text)?),
                 Step::Killed { kind, seed, after } => {
-                    file.die_after(Some(after));
+                    file.die_after(after);
                     let killed = self.commit_while_dying(&db, kind, seed);
                     self.look(&readers)?;
                     drop(readers);
                     drop(db);
-                    file.die_after(None);
+                    file.live_on();
                     self.after_the_death(killed?)?;
+                    return Ok(done);
+                }
+                Step::Panics { kind, seed, after } => {
+                    let panicked = self.commit_and_panic(&db, kind, seed, after)?;
+                    self.look(&readers)?;
+                    drop(readers);
+                    drop(db);
+                    self.after_the_death(panicked)?;
                     return Ok(done);
                 }
                 Step::Close => {
@@ -361,6 +369,36 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// As [`Run::commit_while_dying`]. After the panic nothing more is acknowledged.
+    fn commit_and_panic(
+        &mut self,
+        db: &Database,
+        kind: Kind,
+        seed: u64,
+        after: u32,
+    ) -> Result<Option<Planned>, String> {
+        let planned = self.plan(kind, seed);
+        self.file.panic_after(after);
+        let tried = catch_unwind(AssertUnwindSafe(|| self.try_commit(db, &planned)));
+        let has_panicked = !self.file.live_on();
+        match tried {
+            Ok(tried) => {
+                tried?.map_err(text)?;
+                if has_panicked {
+                    return Err("a panic was stopped, and the commit acknowledged".to_owned());
+                }
+                self.acknowledge(planned);
+                Ok(None)
+            }
+            Err(panic) if !has_panicked => resume_unwind(panic),
+            Err(_) => match db.begin_write().and_then(|txn| txn.commit()) {
+                Err(Error::Poisoned) => Ok(Some(planned)),
+                Err(error) => Err(format!("after a panic a transaction is refused with: {error}")),
+                Ok(_) => Err("after a panic a transaction is acknowledged".to_owned()),
+            },
+        }
+    }
+
     fn after_the_death(&mut self, killed: Option<Planned>) -> Result<(), String> {
         let Some(killed) = killed else { return Ok(()) };
         let db = open(&self.file, &self.options).map_err(text)?;
@@ -369,7 +407,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         if found != killed.digest {
-            return Err("a process died, and left a part of its transaction".to_owned());
+            return Err("a process died or panicked, and left a part of its transaction".to_owned());
         }
         // Who opens the file flushes it, and then judges.
         self.acknowledge(killed);

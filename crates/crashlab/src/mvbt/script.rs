@@ -54,6 +54,13 @@ pub enum Step {
         seed: u64,
         after: u32,
     },
+    /// The code panics at its read, write or flush behind so many. The process goes on, and nobody
+    /// writes any more until the file is opened anew.
+    Panics {
+        kind: Kind,
+        seed: u64,
+        after: u32,
+    },
     /// A reader begins, and stays.
     Read,
     /// All readers look. The oldest goes.
@@ -111,6 +118,7 @@ impl Script {
             | Workload::Mixed
             | Workload::Crashed
             | Workload::Killed
+            | Workload::Panics
             | Workload::Prepared
             | Workload::History
             | Workload::Scrubbed => [0, 3000, NEVER][rng.usize(..3)],
@@ -190,6 +198,10 @@ const DEATHS_BEFORE: usize = 63;
 
 fn killed(rng: &mut Rng) -> Step {
     Step::Killed { kind: any(rng), seed: rng.u64(..), after: rng.u32(..8) }
+}
+
+fn panics(rng: &mut Rng) -> Step {
+    Step::Panics { kind: any(rng), seed: rng.u64(..), after: rng.u32(..40) }
 }
 
 fn any(rng: &mut Rng) -> Kind {
@@ -296,6 +308,10 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             _ => vec![commit(of(&[Kind::Update, Kind::Thin, Kind::Any, Kind::Bulk], rng), rng)],
         },
         Workload::Killed => vec![killed(rng), commit(any(rng), rng)],
+        Workload::Panics => match rng.u8(..3) {
+            0 => vec![Step::Read, panics(rng)],
+            _ => vec![panics(rng), commit(any(rng), rng)],
+        },
         Workload::Crashed => vec![commit(any(rng), rng)],
         Workload::Prepared => match rng.u8(..3) {
             0 => vec![commit(any(rng), rng)],
@@ -311,6 +327,7 @@ fn steps(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             5 => vec![Step::Reclaim],
             6 => vec![killed(rng)],
             7 => vec![unmade(rng)],
+            8 => vec![panics(rng)],
             _ => vec![commit(any(rng), rng)],
         },
     }

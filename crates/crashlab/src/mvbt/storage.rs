@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use oneflush_blocklog::Storage;
@@ -26,8 +27,16 @@ pub struct DiskFile(Arc<Mutex<State>>);
 struct State {
     disk: Disk,
     file: OpenFile,
-    /// The process dies before the write or flush behind so many.
-    lives: Option<u32>,
+    /// What ends the process, behind so many operations.
+    end: Option<(End, u32)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// No write or flush is done any more.
+    Death,
+    /// One operation panics, reads included, and does nothing.
+    Panic,
 }
 
 impl DiskFile {
@@ -46,7 +55,7 @@ impl DiskFile {
     }
 
     fn of(disk: Disk, ino: Ino) -> DiskFile {
-        let state = State { disk, file: OpenFile::new(ino), lives: None };
+        let state = State { disk, file: OpenFile::new(ino), end: None };
         DiskFile(Arc::new(Mutex::new(state)))
     }
 
@@ -70,9 +79,19 @@ impl DiskFile {
         locked(&self.0).disk.sabotage(sabotage);
     }
 
-    /// After so many writes and flushes the process is dead. None: it lives, or another does.
-    pub fn die_after(&self, operations: Option<u32>) {
-        locked(&self.0).lives = operations;
+    /// After so many writes and flushes the process is dead.
+    pub fn die_after(&self, operations: u32) {
+        locked(&self.0).end = Some((End::Death, operations));
+    }
+
+    /// The operation behind so many panics.
+    pub fn panic_after(&self, operations: u32) {
+        locked(&self.0).end = Some((End::Panic, operations));
+    }
+
+    /// Nothing ends any more: it lives, or another process does. True: a panic did not come.
+    pub fn live_on(&self) -> bool {
+        locked(&self.0).end.take().is_some()
     }
 
     pub fn storage(&self) -> Arc<dyn Storage> {
@@ -80,13 +99,27 @@ impl DiskFile {
     }
 
     fn alive(&self) -> io::Result<MutexGuard<'_, State>> {
-        let mut state = locked(&self.0);
-        match &mut state.lives {
-            Some(0) => return Err(io::Error::other("the process is dead")),
-            Some(left) => *left -= 1,
-            None => {}
+        let mut state = self.reading();
+        match &mut state.end {
+            Some((End::Death, 0)) => return Err(io::Error::other("the process is dead")),
+            Some((End::Death, left)) => *left -= 1,
+            _ => {}
         }
         Ok(state)
+    }
+
+    fn reading(&self) -> MutexGuard<'_, State> {
+        let mut state = locked(&self.0);
+        match &mut state.end {
+            Some((End::Panic, 0)) => {
+                state.end = None;
+                drop(state);
+                panic_as_told();
+            }
+            Some((End::Panic, left)) => *left -= 1,
+            _ => {}
+        }
+        state
     }
 }
 
@@ -96,8 +129,14 @@ pub struct OpenFile {
     known: SyncFailures,
 }
 
+/// Not by `panic!`: nobody wants to hear of it.
+pub fn panic_as_told() -> ! {
+    resume_unwind(Box::new("a fault of the crash simulator"))
+}
+
 fn failed(error: DiskError) -> io::Error {
     match error {
+        DiskError::Panic => panic_as_told(),
         DiskError::NoSpace | DiskError::ShortWrite => io::ErrorKind::StorageFull.into(),
         error => io::Error::other(error),
     }
@@ -165,7 +204,7 @@ impl Storage for DiskFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let State { disk, file, .. } = &mut *locked(&self.0);
+        let State { disk, file, .. } = &mut *self.reading();
         file.read(disk, buffer, offset)
     }
 

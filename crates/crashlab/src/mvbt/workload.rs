@@ -36,6 +36,8 @@ pub enum Workload {
     Prepared,
     /// Processes that die in their transactions, with what they wrote in the page cache.
     Killed,
+    /// Code that panics in its transactions, in a process that goes on.
+    Panics,
     /// Begins with the crashes of earlier lives.
     Crashed,
     /// So many processes die that void directories are taken out of their pages.
@@ -49,7 +51,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub const ALL: [Workload; 19] = [
+    pub const ALL: [Workload; 20] = [
         Workload::Inserts,
         Workload::Updates,
         Workload::Deletes,
@@ -64,6 +66,7 @@ impl Workload {
         Workload::Reopen,
         Workload::Prepared,
         Workload::Killed,
+        Workload::Panics,
         Workload::Crashed,
         Workload::Scrubbed,
         Workload::Shrunk,
@@ -87,6 +90,7 @@ impl Workload {
             Workload::Reopen => "reopen",
             Workload::Prepared => "prepared",
             Workload::Killed => "killed",
+            Workload::Panics => "panics",
             Workload::Crashed => "crashed",
             Workload::Scrubbed => "scrubbed",
             Workload::Shrunk => "shrunk",
