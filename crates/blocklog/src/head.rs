@@ -1,8 +1,8 @@
-//! What names a log, an epoch and a record, and the place where the next record goes.
+//! What names a log, and the place where its next record goes.
 
 use std::fmt;
 
-use crate::Error;
+use crate::{Epoch, Error, Lsn};
 
 /// Names one log file. It is part of every checksum, so no block of another log is taken for one of
 /// this.
@@ -30,27 +30,6 @@ impl fmt::Display for Uuid {
             write!(f, "{byte:02x}")?;
         }
         Ok(())
-    }
-}
-
-/// A run of records that begins at position 0 of lane `epoch % 2`. The first is 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Epoch(pub u64);
-
-/// The number of a record. A log's first record has 1. Each further one has one more, over all
-/// epochs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lsn(pub u64);
-
-impl fmt::Display for Epoch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for Lsn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

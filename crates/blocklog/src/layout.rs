@@ -12,13 +12,14 @@
 
 use std::ops::Range;
 
-use crate::record;
-
 /// The largest chunk. A chunk is the bytes of a lane that are in one place of the file.
 pub const CHUNK_BYTES: u64 = 256 * 1024;
 
 /// The first chunk of a lane, unless two blocks are larger.
 pub const FIRST_CHUNK_BYTES: u64 = 32 * 1024;
+
+/// Before the payload of a record.
+pub(crate) const RECORD_HEADER_BYTES: usize = 52;
 
 pub(crate) const BLOCK_BYTES_MIN: usize = 512;
 pub(crate) const BLOCK_BYTES_MAX: usize = 65_536;
@@ -116,7 +117,7 @@ impl Layout {
 
     /// Bytes that a record with so long a payload takes of its lane.
     pub(crate) fn record_bytes(self, payload_bytes: u64) -> u64 {
-        (record::HEADER_BYTES as u64).saturating_add(payload_bytes).div_ceil(self.block_bytes)
+        (RECORD_HEADER_BYTES as u64).saturating_add(payload_bytes).div_ceil(self.block_bytes)
             * self.block_bytes
     }
 

@@ -76,6 +76,7 @@ pub mod messages;
 mod mutant;
 #[cfg(feature = "mutants")]
 pub mod mutant;
+mod numbers;
 pub mod page_cache;
 mod reader;
 mod record;
@@ -89,8 +90,9 @@ pub use aligned::AlignedBuffer;
 pub use direct::{DirectFile, DurableWrite, is_full, sync_directory, zero_without_writing};
 pub use directory::KIND_RELEASE;
 pub use error::Error;
-pub use head::{Epoch, Head, Lsn, Uuid};
+pub use head::{Head, Uuid};
 pub use layout::{CHUNK_BYTES, FIRST_CHUNK_BYTES};
 pub use log::{Log, shows_records};
+pub use numbers::{Epoch, Lsn};
 pub use scan::{ReadRecord, Salvage};
 pub use storage::{Storage, Written};

@@ -33,7 +33,7 @@ use std::sync::OnceLock;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use limit::{Limit, Verdict};
+use limit::{LINES_MAX, Limit, Verdict};
 use stderr::Stderr;
 
 /// `ONEFLUSH_LOG`: where messages go.
@@ -54,9 +54,6 @@ pub enum Refused {
     )]
     Place { path: String, reason: String },
 }
-
-/// The largest number of lines in a minute.
-const LINES_MAX: u64 = 100;
 
 /// A longer line is cut. A pipe that can be written at all takes this much at once (`PIPE_BUF`).
 const LINE_BYTES_MAX: usize = 2000;

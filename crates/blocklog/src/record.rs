@@ -41,9 +41,10 @@ const AT_LANE_CHUNKS: usize = AT_PAYLOAD_BYTES + 4;
 const AT_PREVIOUS: usize = AT_LANE_CHUNKS + 4;
 const AT_PAYLOAD_CRC: usize = AT_PREVIOUS + 4;
 const AT_HEADER_CRC: usize = AT_PAYLOAD_CRC + 4;
-pub(crate) const HEADER_BYTES: usize = AT_HEADER_CRC + 4;
+pub(crate) const HEADER_BYTES: usize = crate::layout::RECORD_HEADER_BYTES;
 
-const _: () = assert!(HEADER_BYTES == 52 && HEADER_BYTES <= crate::layout::BLOCK_BYTES_MIN);
+const _: () =
+    assert!(HEADER_BYTES == AT_HEADER_CRC + 4 && HEADER_BYTES <= crate::layout::BLOCK_BYTES_MIN);
 const _: () = assert!(
     AT_EPOCH.is_multiple_of(8) && AT_LSN.is_multiple_of(8) && AT_POSITION.is_multiple_of(8)
 );

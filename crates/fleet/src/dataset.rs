@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use crate::error::FleetError;
 use crate::folders::{self, Folders};
 use crate::labels;
-use crate::schema::{DEVICE, VERSION};
+use crate::schema::{DAY, DEVICE, NULL, VERSION};
 
 const MARKER: &str = "oneflush-dataset.json";
 const KIND: &str = "oneflush data set";
@@ -23,14 +23,8 @@ pub(crate) const LOCK_END: &str = "lock";
 /// What a writer that was killed has left is older than any writer that lives.
 const LEFT_AGE_MIN: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The name in `--by` that is no label: the day, in UTC, of a transaction's beginning.
-pub const DAY: &str = "day";
-
 /// Of a file or folder, on each of Linux' file systems.
 const NAME_BYTES_MAX: usize = 255;
-
-/// Hive's name of the folder of those that have no value.
-pub(crate) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 #[derive(Debug)]
 pub struct Dataset {

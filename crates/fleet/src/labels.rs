@@ -7,9 +7,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::dataset::{DAY, NULL};
 use crate::error::FleetError;
-use crate::schema::{DEVICE, FILE_SYSTEM, KERNEL, TRACES, TRANSACTIONS};
+use crate::schema::{DAY, DEVICE, FILE_SYSTEM, KERNEL, NULL, TRACES, TRANSACTIONS};
 
 /// A column of the file of labels that is no label: the time of the trace's first event.
 const BEGIN: &str = "begin";

@@ -28,9 +28,9 @@ mod schema;
 mod write;
 
 pub use compare::{CONFIDENCE_PERCENT, Comparison, Ratio};
-pub use dataset::{DAY, Dataset};
+pub use dataset::Dataset;
 pub use error::FleetError;
 pub use labels::{Labels, LabelsFile, time};
 pub use read::{Answer, Cluster, Compare, EXACT_BELOW, Filter, Group, Question, Watch, ask};
-pub use schema::{Column, Kind, TRACES, TRANSACTIONS, VERSION};
+pub use schema::{Column, DAY, Kind, TRACES, TRANSACTIONS, VERSION};
 pub use write::{Moment, Source, Told, TraceWriter, Written};

@@ -118,6 +118,11 @@ pub const TRACES: [Column; 29] = [
     may(DEVICE, Kind::Text),
 ];
 
+/// The name in `--by` that is no label: the day, in UTC, of a transaction's beginning.
+pub const DAY: &str = "day";
+/// Hive's name of the folder of those that have no value.
+pub(crate) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
 /// Labels that fill a column which is always there.
 pub const DEVICE: &str = "device";
 pub const KERNEL: &str = "kernel";

@@ -17,9 +17,9 @@ use oneflush_crashlab::{
     Allowed, Found, NOTHING, SQLITE_ALONE, Setting, Workload, commit_one_more, look,
 };
 
+use crate::directory::Directory;
 use crate::files::Files;
 use crate::notes::{Note, directory_of};
-use crate::work::Directory;
 
 /// A case that was begun, with what its databases may hold.
 struct Case {

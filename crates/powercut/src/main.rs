@@ -10,6 +10,7 @@
 //! the workloads and the model of what each database may hold. What differs is the file system: it
 //! is the kernel's own. `guest/power-cut` runs both halves.
 
+mod directory;
 mod examine;
 mod files;
 mod forced;

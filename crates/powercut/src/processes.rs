@@ -14,10 +14,10 @@ use fastrand::Rng;
 use oneflush_crashlab::{Actor, Amount, Connections, Script, Setting, Step, Workload};
 use serde::{Deserialize, Serialize};
 
+use crate::directory::Directory;
 use crate::files;
 use crate::layout::MIB;
 use crate::notes::Notes;
-use crate::work::Directory;
 
 const PROCESSES: usize = 3;
 const KILLS: usize = 6;

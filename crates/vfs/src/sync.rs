@@ -14,30 +14,10 @@ use std::time::Duration;
 
 mod ranked;
 pub mod ranks;
+mod raw;
 
 pub use ranked::{Mutex, MutexGuard, apart};
 pub use raw::Condvar;
-
-#[cfg(not(feature = "shuttle"))]
-mod raw {
-    pub use rustix_futex_sync::{Condvar, Mutex, MutexGuard};
-
-    #[inline]
-    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock()
-    }
-}
-
-#[cfg(feature = "shuttle")]
-mod raw {
-    use std::sync::PoisonError;
-
-    pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
-
-    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 #[cfg(not(feature = "shuttle"))]
 mod with {

@@ -8,7 +8,15 @@
 
 use std::time::Duration;
 
-use super::DurableWrite;
+/// What makes a write durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DurableWrite {
+    /// One call: `pwritev2` with `RWF_DSYNC`. Where the device can, the kernel makes it one forced
+    /// write (FUA) without a flush.
+    Dsync,
+    /// `pwrite`, then `fdatasync`.
+    WriteThenSync,
+}
 
 /// Writes of each kind.
 const WRITES: usize = 8;

@@ -38,23 +38,14 @@ use rustix::io::{Errno, ReadWriteFlags, pwrite, pwritev2};
 
 use self::measure::Measuring;
 use crate::belonging::is_at;
-use crate::{AlignedBuffer, Error, Storage, Written};
+use crate::{AlignedBuffer, Storage, Written};
 
+pub use measure::DurableWrite;
 pub use open::sync_directory;
 pub use zeros::zero_without_writing;
 
 /// Zeros written in one call when the file is extended.
 const ZEROS_BYTES: usize = 1 << 20;
-
-/// What makes a write durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DurableWrite {
-    /// One call: `pwritev2` with `RWF_DSYNC`. Where the device can, the kernel makes it one forced
-    /// write (FUA) without a flush.
-    Dsync,
-    /// `pwrite`, then `fdatasync`.
-    WriteThenSync,
-}
 
 /// A file that is read and written past the page cache, where that is possible.
 #[derive(Debug)]
@@ -81,28 +72,6 @@ pub struct DirectFile {
 }
 
 impl DirectFile {
-    /// Opens a file. With `create` it makes the file, which must not exist, with mode 0644 less the
-    /// umask. The first durable writes of one block tell which kind costs least.
-    pub fn open(path: &Path, create: bool) -> Result<DirectFile, Error> {
-        if create { open::create(path, None) } else { open::existing(path, true) }
-    }
-
-    /// Opens a file for reading only. Every write fails.
-    pub fn open_to_read(path: &Path) -> Result<DirectFile, Error> {
-        open::existing(path, false)
-    }
-
-    /// Makes a file that must not exist, with the database's owner, group and mode
-    /// ([`crate::belonging`]).
-    pub fn create_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
-        open::create(path, Some(database))
-    }
-
-    /// Opens a file and gives it the database's owner, group and mode.
-    pub fn open_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
-        open::existing_beside(path, database)
-    }
-
     /// Another descriptor of the same open file, for its record locks. They are kept until the
     /// last write of a process that has died is done, which may still be in flight then.
     pub fn of_same_open_file(&self) -> io::Result<File> {

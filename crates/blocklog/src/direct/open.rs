@@ -23,9 +23,33 @@ use crate::{AlignedBuffer, Error, Storage};
 /// Smaller blocks save nothing: flash and file systems rewrite 4 KiB for each.
 const BLOCK_BYTES_MIN: usize = 4096;
 
+impl DirectFile {
+    /// Opens a file. With `create` it makes the file, which must not exist, with mode 0644 less the
+    /// umask. The first durable writes of one block tell which kind costs least.
+    pub fn open(path: &Path, create: bool) -> Result<DirectFile, Error> {
+        if create { self::create(path, None) } else { existing(path, true) }
+    }
+
+    /// Opens a file for reading only. Every write fails.
+    pub fn open_to_read(path: &Path) -> Result<DirectFile, Error> {
+        existing(path, false)
+    }
+
+    /// Makes a file that must not exist, with the database's owner, group and mode
+    /// ([`crate::belonging`]).
+    pub fn create_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
+        create(path, Some(database))
+    }
+
+    /// Opens a file and gives it the database's owner, group and mode.
+    pub fn open_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
+        existing_beside(path, database)
+    }
+}
+
 /// Makes a file that must not exist, as one beside `database`. `None`: with mode 0644 less the
 /// umask.
-pub(super) fn create(path: &Path, database: Option<&Path>) -> Result<DirectFile, Error> {
+fn create(path: &Path, database: Option<&Path>) -> Result<DirectFile, Error> {
     let file = match database {
         Some(database) => create_beside(path, database),
         None => OpenOptions::new().read(true).write(true).create_new(true).mode(0o644).open(path),
@@ -46,11 +70,11 @@ pub(super) fn create(path: &Path, database: Option<&Path>) -> Result<DirectFile,
     made().inspect_err(|_| drop(std::fs::remove_file(path)))
 }
 
-pub(super) fn existing(path: &Path, writes: bool) -> Result<DirectFile, Error> {
+fn existing(path: &Path, writes: bool) -> Result<DirectFile, Error> {
     of_file(path, OpenOptions::new().read(true).write(writes).open(path))
 }
 
-pub(super) fn existing_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
+fn existing_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
     of_file(path, open_beside(path, database))
 }
 

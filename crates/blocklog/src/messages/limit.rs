@@ -6,7 +6,8 @@
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::LINES_MAX;
+/// The largest number of lines in a minute.
+pub const LINES_MAX: u64 = 100;
 
 /// How long the same message is not repeated.
 const PAUSE_SECONDS: u64 = 60;

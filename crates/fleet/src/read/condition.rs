@@ -5,10 +5,9 @@
 
 use std::cmp::Ordering;
 
-use crate::dataset::DAY;
 use crate::error::FleetError;
 use crate::labels;
-use crate::schema::{Kind, TRANSACTIONS};
+use crate::schema::{DAY, Kind, TRANSACTIONS};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {

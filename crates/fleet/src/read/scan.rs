@@ -11,9 +11,9 @@ use super::files::{self, OfFile};
 use super::group::{Group, Growing};
 use super::rows::{Rows, Texts, Wholes, reals};
 use super::traces::{self, OfTrace};
-use crate::dataset::{DAY, Dataset};
+use crate::dataset::Dataset;
 use crate::error::FleetError;
-use crate::schema::{DEVICE, Kind, TRACES};
+use crate::schema::{DAY, DEVICE, Kind, TRACES};
 
 /// Below so many transactions of a group, quantiles are exact.
 pub const EXACT_BELOW: u64 = 1_000_000;

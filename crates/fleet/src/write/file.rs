@@ -65,7 +65,7 @@ impl ParquetFile {
             .set_max_row_group_row_count(Some(ROWS_COUNT_MAX))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
-            .set_created_by(super::made_by());
+            .set_created_by(made_by());
         for column in columns.iter().filter(|column| column.is_delta) {
             let path = ColumnPath::from(column.name);
             properties = properties
@@ -205,4 +205,8 @@ impl Builder {
             Builder::Flag(builder) => Arc::new(builder.finish()),
         }
     }
+}
+
+pub(super) fn made_by() -> String {
+    concat!("oneflush ", env!("CARGO_PKG_VERSION")).to_owned()
 }

@@ -35,13 +35,13 @@ use sha2::{Digest, Sha256};
 
 pub use source::Source;
 
-use crate::dataset::{DAY, Dataset};
+use crate::dataset::Dataset;
 use crate::error::FleetError;
 use crate::folders;
 use crate::labels::Labels;
 use crate::read;
-use crate::schema::{Column, DEVICE, FILE_SYSTEM, KERNEL, TRACES, TRANSACTIONS, VERSION};
-use file::{Cell, ParquetFile, Whole};
+use crate::schema::{Column, DAY, DEVICE, FILE_SYSTEM, KERNEL, TRACES, TRANSACTIONS, VERSION};
+use file::{Cell, ParquetFile, Whole, made_by};
 use row::{Around, text};
 
 const DAY_US: i64 = 86_400_000_000;
@@ -381,8 +381,4 @@ fn id(sha256: &str, device: Option<&str>) -> String {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(crate) fn made_by() -> String {
-    concat!("oneflush ", env!("CARGO_PKG_VERSION")).to_owned()
 }

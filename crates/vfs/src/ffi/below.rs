@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::apart::Apart;
 use super::carried::arrived;
 use super::seatbelt::{Belt, OpenDatabase, look_at};
-use super::wal_reset::WalReset;
+use super::wal_reset::{Index, WalReset};
 use crate::canary::Canary;
 use crate::error::Code;
 use crate::ground::WalMode;
@@ -273,29 +273,6 @@ impl BelowFile {
         Some(self.wal_index(at)?.map(|word| word.load(Ordering::SeqCst)))
     }
 
-    /// The salts of the WAL in the first copy of the index's header.
-    pub fn wal_salts(&self) -> Option<[u32; 2]> {
-        self.in_wal_index([SALTS, SALTS + 4])
-    }
-
-    /// The index says of more frames than there are that they are copied.
-    pub fn says_too_much_is_copied(&self) -> bool {
-        self.in_wal_index([N_BACKFILL, MX_FRAME]).is_some_and(|[copied, frames]| copied > frames)
-    }
-
-    /// Takes or releases slots, and no more.
-    pub fn lock_slot(&self, lock: ShmLock) -> Result<(), Code> {
-        let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
-        let kind =
-            if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
-        let (first, count) = (c_int::from(lock.first), c_int::from(lock.count));
-        let below = || arrived(call!(self, xShmLock, first, count, action | kind));
-        match self.belt() {
-            Some(belt) => belt.shm_lock(lock, below),
-            None => below(),
-        }
-    }
-
     pub fn close(&self) -> c_int {
         let name = self.seatbelt.as_ref().and_then(|seatbelt| seatbelt.name.as_deref());
         // The close takes away what another SQLite of this process has locked by then.
@@ -451,6 +428,28 @@ impl Below for BelowFile {
     fn is_shared_by_others(&self) -> bool {
         let met = |file| record_lock_in(file, libc::F_GETLK, libc::F_WRLCK, SHARED_BUT_IN_USE);
         self.borrowed().is_some_and(|file| met(file).is_ok_and(|kind| kind != libc::F_UNLCK))
+    }
+}
+
+impl Index for BelowFile {
+    fn wal_salts(&self) -> Option<[u32; 2]> {
+        self.in_wal_index([SALTS, SALTS + 4])
+    }
+
+    fn says_too_much_is_copied(&self) -> bool {
+        self.in_wal_index([N_BACKFILL, MX_FRAME]).is_some_and(|[copied, frames]| copied > frames)
+    }
+
+    fn lock_slot(&self, lock: ShmLock) -> Result<(), Code> {
+        let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
+        let kind =
+            if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
+        let (first, count) = (c_int::from(lock.first), c_int::from(lock.count));
+        let below = || arrived(call!(self, xShmLock, first, count, action | kind));
+        match self.belt() {
+            Some(belt) => belt.shm_lock(lock, below),
+            None => below(),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use oneflush_blocklog::messages;
 
 use super::api::{self, Api};
 use super::process::follow_process;
-use super::vfs::Shim;
+use super::shim::Shim;
 use crate::config::{self, OptionError, Options};
 use crate::{calls, variables};
 

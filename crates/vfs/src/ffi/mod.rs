@@ -3,6 +3,7 @@
 //! | file | what it converts |
 //! |---|---|
 //! | `api.rs` | the functions of SQLite that the VFS calls, linked or from the API table |
+//! | `shim.rs` | what our VFS is in one SQLite |
 //! | `vfs.rs` | `sqlite3_vfs`: our methods, and those of the VFS below |
 //! | `open.rs` | `xOpen`: of a database, of a file beside one |
 //! | `io.rs` | `sqlite3_io_methods`: our methods |
@@ -15,7 +16,8 @@
 //! | `at_exit.rs` | the end of a process that still uses a database with `eager` |
 //! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
 //! | `seatbelt.rs` | SQLite's locks as locks of open files, which no `close()` cancels |
-//! | `side_files.rs` | the files of `eager`, as the traits `SideFiles`, `LogFiles` and `Storage` |
+//! | `side_files.rs` | the files of `eager`, as the traits `SideFiles` and `LogFiles` |
+//! | `vfs_file.rs` | a file of the VFS below that we open ourselves, as the trait `Storage` |
 //! | `board_file.rs`, `board_place.rs` | the board of `eager` as a mapped file, and its locks |
 //! | `descriptor.rs` | SQLite's own descriptor of a database file |
 //! | `f2fs_atomic.rs` | F2FS's atomic write, as the trait `AtomicWrite` |
@@ -27,7 +29,7 @@
 //! | `looking_on.rs` | how a connection that only reads joins the users of a log |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 //!
-//! On a simulated disk `side_files.rs` implements `ImageMemory` too.
+//! On a simulated disk `vfs_file.rs` implements `ImageMemory` too.
 
 /// The tables of a module's methods, and the choice among them by what the file below offers. In
 /// every module that uses this macro the methods have the same names.
@@ -105,10 +107,12 @@ mod page_cache;
 mod process;
 mod reserve;
 mod seatbelt;
+mod shim;
 mod side_files;
 mod simulated_atomic;
 mod simulated_board;
 mod vfs;
+mod vfs_file;
 mod virtual_file;
 mod wal_reset;
 

@@ -27,7 +27,7 @@ use super::forked::{self, Refused};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
 use super::reserve::Handle;
 use super::seatbelt::Claimed;
-use super::vfs::{Shim, c_name};
+use super::shim::{Shim, c_name};
 use super::virtual_file;
 use crate::absorbed_super;
 use crate::calls::{self, Call, Calls};

@@ -11,7 +11,7 @@ use std::ops::Range;
 use libsqlite3_sys as sqlite;
 
 use super::carried::arrived;
-use super::side_files::VfsFile;
+use super::vfs_file::VfsFile;
 use crate::error::Code;
 use crate::port::{AtomicWrite, Below, ExchangeFile};
 

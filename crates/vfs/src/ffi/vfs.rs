@@ -10,41 +10,21 @@ use libsqlite3_sys as sqlite;
 use super::api::Api;
 use super::checkpoint::Checkpoints;
 use super::io::HEADER_BYTES;
-use super::side_files::{Files, is_unix};
+use super::shim::{Shim, c_name};
+use super::side_files::Files;
+use super::vfs_file::is_unix;
 use super::{callback, callback_or, open, virtual_file};
 use crate::absorbed_super;
 use crate::calls;
 use crate::config::Options;
 use crate::connection::{Connection, Database};
-use crate::engine::{self, RunCheckpoint};
+use crate::engine;
 use crate::error::{Code, Error};
 use crate::file;
 use crate::path;
 use crate::port::Deletion;
 use crate::role::Role;
-use crate::strategy::LogFiles;
 use crate::sync::{Mutex, lock, ranks};
-
-/// What `pAppData` points to: our VFS in one SQLite.
-pub struct Shim {
-    pub(super) api: Api,
-    pub(super) below: *mut sqlite::sqlite3_vfs,
-    /// Options of the environment. The URI parameters of an open take precedence.
-    pub(super) defaults: Mutex<Options>,
-    pub(super) run_checkpoint: Arc<dyn RunCheckpoint>,
-    pub(super) side_files: Arc<dyn LogFiles>,
-    /// The VFS below is one of SQLite's own for Unix.
-    pub(super) is_over_unix: bool,
-    /// The VFS below is the "unix" VFS itself, and not one of those with other locks.
-    pub(super) has_posix_locks: bool,
-    /// The registered VFS. SQLite keeps the pointer, so neither it nor the shim is ever freed.
-    vfs: *mut sqlite::sqlite3_vfs,
-}
-
-// SAFETY: a VFS is not written to after `vfs_register` other than by SQLite, under its own mutex.
-unsafe impl Send for Shim {}
-// SAFETY: as above.
-unsafe impl Sync for Shim {}
 
 /// One shim for each SQLite of this process that we are registered in.
 static SHIMS: LazyLock<Mutex<Vec<&'static Shim>, { ranks::SHIMS }>> = LazyLock::new(Mutex::default);
@@ -154,10 +134,6 @@ unsafe fn vfs_over(below: &sqlite::sqlite3_vfs, shim: *mut Shim) -> sqlite::sqli
 unsafe fn shim_of(vfs: *mut sqlite::sqlite3_vfs) -> &'static Shim {
     // SAFETY: `pAppData` of our VFS is the shim, which is never freed.
     unsafe { &*(*vfs).pAppData.cast::<Shim>() }
-}
-
-pub(super) fn c_name(path: &str) -> Result<CString, Error> {
-    CString::new(path).map_err(|_| Error::Below(Code::CANTOPEN))
 }
 
 /// The connection that a WAL of this name belongs to. None: it is no WAL's name, or nobody's.

@@ -17,10 +17,19 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use super::below::BelowFile;
 use crate::error::Code;
 use crate::port::{ShmLock, WalIndex};
 use crate::sync::{Mutex, lock};
+
+/// The WAL index of an open database file.
+pub trait Index: WalIndex {
+    /// The salts of the WAL, in the first copy of its header.
+    fn wal_salts(&self) -> Option<[u32; 2]>;
+    /// More frames are said to be copied than there are.
+    fn says_too_much_is_copied(&self) -> bool;
+    /// Takes or releases a lock of it, and nothing else.
+    fn lock_slot(&self, lock: ShmLock) -> Result<(), Code>;
+}
 
 /// What a connection has of the locks that matter here.
 #[derive(Default)]
@@ -44,7 +53,7 @@ impl WalReset {
     }
 
     /// To be called when a lock was taken. An error: it has to be released again.
-    pub fn taken(&self, call: ShmLock, index: &BelowFile) -> Result<(), Code> {
+    pub fn taken(&self, call: ShmLock, index: &impl Index) -> Result<(), Code> {
         if !call.exclusive || call.count != 1 {
             return Ok(());
         }
@@ -74,7 +83,7 @@ impl WalReset {
     }
 
     /// Under the checkpoint lock, which another process may have.
-    fn forget_backfill(&self, index: &BelowFile) -> Result<(), Code> {
+    fn forget_backfill(&self, index: &impl Index) -> Result<(), Code> {
         if self.checkpoints.load(SeqCst) {
             index.forget_backfill();
             return Ok(());

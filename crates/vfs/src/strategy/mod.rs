@@ -16,7 +16,9 @@ mod in_wal_mode;
 mod log_files;
 mod log_life;
 mod maw;
+mod page_one;
 mod plain;
+mod recover_error;
 mod space;
 mod stock;
 mod tickets;
@@ -30,9 +32,7 @@ pub use board::{
 pub use eager::building::build_of;
 pub use eager::log::OpenLog as EagerOpenLog;
 pub use eager::rebuilt::RebuiltPages;
-pub use eager::recover::{
-    DecodeGroup, RecoverError, check, page_one as page_one_of_log, page_one_of, write_image,
-};
+pub use eager::recover::{check, write_image};
 pub use in_wal_mode::{SharedWal, Site, StrategyReport};
 pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
@@ -42,11 +42,13 @@ pub use maw::{
     OpenLog as MawOpenLog, Record as MawRecord, commit_together, find_linked,
     is_behind as is_log_behind, materialise_together, name_other_side, own_group,
 };
+pub use page_one::{DecodeGroup, page_one as page_one_of_log, page_one_of};
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::Door;
 #[cfg(test)]
 pub use plain::PlainStore;
 pub use plain::{Plain, is_marked};
+pub use recover_error::RecoverError;
 pub use space::Room;
 pub use stock::Stock;
 pub use tickets::Tickets;

@@ -73,13 +73,13 @@ const PAIRS: &[Pair] = &[
     (
         "eager.md",
         "a commit that others may already see | 30 s",
-        WAITING,
+        ENTRANCE,
         "FAILED_AFTER: Duration = Duration::from_secs(30);",
     ),
     (
         "eager.md",
         "a checkpoint, a close | 1 s",
-        WAITING,
+        ENTRANCE,
         "REFUSED_AFTER: Duration = Duration::from_secs(1);",
     ),
     (
@@ -316,22 +316,28 @@ const PAIRS: &[Pair] = &[
         SYNCER,
         "let half = epoch_bytes_max(options.log_size_bytes) / 2;",
     ),
-    ("maw.md", "At 2 MiB the commit syncs", MAW_SHARED, "(log_size_bytes / 8).min(2 << 20)"),
+    (
+        "maw.md",
+        "At 2 MiB the commit syncs",
+        "vfs/src/strategy/maw/open_log.rs",
+        "(log_size_bytes / 8).min(2 << 20)",
+    ),
     ("maw.md", "1 MiB to 1 TiB, 64 MiB by default", CONFIG, "log_size_bytes: 64 << 20,"),
     ("maw.md", "header bytes 18 and 19 are 3", GUARD, "VERSION_GUARDED: u8 = 3;"),
     (
         "errors.md",
         "more than 100 messages in a minute",
-        "blocklog/src/messages.rs",
+        "blocklog/src/messages/limit.rs",
         "LINES_MAX: u64 = 100;",
     ),
 ];
 
 const STORE: &str = "vfs/src/strategy/eager/store.rs";
 const MAW: &str = "vfs/src/strategy/maw/mod.rs";
-const MAW_SHARED: &str = "vfs/src/strategy/maw/shared.rs";
+
 const SYNCER: &str = "vfs/src/strategy/maw/syncer.rs";
 const PATIENCE: &str = "vfs/src/strategy/log_life/patience.rs";
+const ENTRANCE: &str = "vfs/src/strategy/eager/entrance.rs";
 const WAITING: &str = "vfs/src/strategy/eager/waiting.rs";
 const CHECKPOINTER: &str = "vfs/src/engine/checkpointer.rs";
 const CONFIG: &str = "vfs/src/config.rs";

@@ -19,10 +19,10 @@ use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, PageEntry, page_
 use oneflush_blocklog::{Head, Log, Lsn};
 
 use super::rebuilt::{Rebuilt, RebuiltPages};
-use super::recover::RecoverError;
 use crate::error::Code;
 use crate::port::Below;
 use crate::strategy::log_files::LogFile;
+use crate::strategy::recover_error::RecoverError;
 use crate::wal_file::Chain;
 
 /// A page that is copied from another one in a record.

@@ -14,9 +14,9 @@ use tempfile::TempDir;
 
 use super::building::build;
 use super::rebuilt::{Rebuilt, RebuiltPages};
-use super::recover::RecoverError;
 use crate::file_below::FileBelow;
 use crate::strategy::log_files::LogFile;
+use crate::strategy::recover_error::RecoverError;
 use crate::test_wal::Wal;
 use crate::wal_file::WalFile;
 

@@ -8,15 +8,13 @@
 //! contained. A page that the log contains already stays contained: it gets no such copies.
 
 use oneflush_blocklog::delta::{self, ROW_PAGES_MAX, Row};
-use oneflush_blocklog::group::{Base, Begin, GroupWriter, PageEntry, page_crc};
+use oneflush_blocklog::group::{Base, GroupWriter, PageEntry, page_crc};
 
+use super::draft::Draft;
 use super::log::OpenLog;
-use super::recent::Frames;
 use crate::error::Code;
 use crate::mutant::{self, Mutant};
-use crate::port::Below;
 use crate::strategy::board::Board;
-use crate::wal_file::WalFile;
 
 /// A page that is no longer than this without its zeros goes into the log whole. No checkpoint then
 /// has to log it again.
@@ -28,27 +26,6 @@ const SEARCH_BYTES_MAX: usize = 256 << 10;
 
 /// Moves are searched for a page whose delta is longer than this.
 const SEARCHED_BYTES_MIN: usize = 256;
-
-/// What a record is made of.
-pub struct Draft<'a> {
-    pub begin: Option<Begin>,
-    pub database_pages: u32,
-    pub main: &'a dyn Below,
-    pub image: &'a WalFile<'a>,
-    pub recent: &'a Frames,
-    /// (page, its last frame), ordered by page.
-    pub last_frames: &'a [(u32, u32)],
-}
-
-impl Draft<'_> {
-    fn page<'p>(&'p self, frame: u32, buffer: &'p mut Vec<u8>) -> Result<&'p [u8], Code> {
-        if let Some((_, page)) = self.recent.get(frame, self.image.page_bytes) {
-            return Ok(page);
-        }
-        self.image.page(frame, buffer)?;
-        Ok(buffer)
-    }
-}
 
 /// What the pages of a record are against, where they may have copies from each other's bases.
 struct Bases {

@@ -5,13 +5,14 @@ use oneflush_blocklog::{Error as LogError, Log, Uuid, shows_records};
 use rustc_hash::FxHashSet;
 
 use super::log::OpenLog;
-use super::recover::{self, RecoverError};
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;
 use crate::names::{image_path, log_path};
 use crate::port::Below;
 use crate::strategy::log_files::LogFile;
 use crate::strategy::log_life::{AttachError, KeptLog};
+use crate::strategy::page_one::page_one;
+use crate::strategy::recover_error::RecoverError;
 
 impl KeptLog for OpenLog {
     const STRATEGY: StrategyKind = StrategyKind::Eager;
@@ -73,7 +74,7 @@ impl KeptLog for OpenLog {
 
     /// The log has page 1 whole, or not at all.
     fn page_one(&self) -> Result<Option<Vec<u8>>, AttachError> {
-        Ok(recover::page_one(&self.log, |kind, payload| Group::decode(kind, payload))?)
+        Ok(page_one(&self.log, |kind, payload| Group::decode(kind, payload))?)
     }
 
     /// `None`: the epoch stands on the image, which may have any page.

@@ -40,7 +40,7 @@ use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMIT
 use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta, invariant, is_full};
 use rustc_hash::FxHashMap;
 
-use super::encode::Draft;
+use super::draft::Draft;
 use super::recent::{Frames, Pages};
 use crate::error::Code;
 use crate::kill_point::KillPoint;

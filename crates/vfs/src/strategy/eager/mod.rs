@@ -31,9 +31,9 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what an append, a checkpoint and a new epoch write | [`log`], [`encode`] |
+//! | what an append, a checkpoint and a new epoch write | [`log`], [`draft`], [`encode`] |
 //! | how SQLite's calls reach the log | [`store`], [`writing`] |
-//! | how processes share the log, its lock and the turns | [`board`], [`waiting`] |
+//! | how processes share the log, its lock and the turns | [`board`], [`waiting`], [`entrance`] |
 //! | how a process joins; how the log is made and retired | [`attach`], [`kept`], [`log_life`] |
 //! | what is done after a crash | [`recover`], [`building`], [`rebuilt`], [`log_life`] |
 //! | how frames reach the image, and which are kept in memory | [`image_store`], [`recent`] |
@@ -54,7 +54,9 @@ mod attach;
 pub mod building;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod building_tests;
+mod draft;
 mod encode;
+mod entrance;
 mod image_store;
 mod kept;
 pub mod log;
@@ -72,12 +74,12 @@ mod writing;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::entrance::Entrance;
 use self::image_store::ImageStore;
 use self::log::OpenLog;
 use self::recent::Frames;
 use self::recover::Recovered;
 pub use self::store::{Eager, EagerReport};
-use self::waiting::Entrance;
 use crate::engine::For;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
@@ -197,7 +199,7 @@ impl EagerLog {
         image: Option<&dyn Below>,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<T, Code> {
-        let needs = Needs { frame: 0, awaits_batch: false, patience: waiting::REFUSED_AFTER };
+        let needs = Needs { frame: 0, awaits_batch: false, patience: entrance::REFUSED_AFTER };
         let done = self.with_log_unless(image, needs, |_| false, act)?;
         done.ok_or(Code::IOERR_LOCK)
     }
@@ -462,7 +464,7 @@ impl EagerLog {
             board.common().batching().arrive(board.common().tickets().are_waited_for());
         }
         let is_commit = what != For::Other;
-        let patience = if is_commit { waiting::failed_after() } else { waiting::REFUSED_AFTER };
+        let patience = if is_commit { entrance::failed_after() } else { entrance::REFUSED_AFTER };
         let needs = Needs { frame, awaits_batch: what == For::CommitInBatch, patience };
         let records = self.with_log_unless(Some(image), needs, by_another, |log, board| {
             let records_before = log.counts.records;

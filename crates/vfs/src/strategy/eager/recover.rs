@@ -10,8 +10,7 @@
 //! recovery leaves what was there before, and the next recovery does the same again. One exception:
 //! a record whose append failed in this process is written again.
 
-use oneflush_blocklog::group::{Base, Group, PageEntry};
-use oneflush_blocklog::{Error as LogError, Log, Lsn, delta};
+use oneflush_blocklog::Log;
 use rustc_hash::FxHashMap;
 
 use super::building::{Building, build};
@@ -20,55 +19,12 @@ use super::rebuilt::RebuiltPages;
 use crate::error::Code;
 use crate::mutant::{self, Mutant};
 use crate::port::Below;
-use crate::strategy::log_files::{LogFile, code_of, settle};
+use crate::strategy::log_files::{LogFile, settle};
+use crate::strategy::recover_error::RecoverError;
 use crate::wal_file::{Chain, WalFile};
 
 /// The pages that are made may take this much memory.
 const MEMORY_BYTES_MAX: usize = 4 << 20;
-
-/// Why a database cannot be recovered from its log.
-#[derive(Debug, thiserror::Error)]
-pub enum RecoverError {
-    #[error("{0}")]
-    Log(#[from] LogError),
-    #[error("reading or writing beside the log failed: code {} [OF-317]", .0.0)]
-    Below(Code),
-    #[error("record {0} of the log changes page {1}, which no record before it has [OF-313]")]
-    NoBase(u64, u32),
-    #[error(
-        "page {1} of the database file is not the one that record {0} of the log was written \
-            against; the file was changed without Oneflush [OF-314]"
-    )]
-    OtherBase(u64, u32),
-    #[error("the first {0} frames of the WAL image are not those that the log stands on [OF-315]")]
-    Image(u32),
-    #[error(
-        "the database file has a later commit than the log, whose last record is damaged [OF-342]"
-    )]
-    Behind,
-    #[error("record {0} of the log has a number of frames or pages that cannot be [OF-316]")]
-    Impossible(u64),
-}
-
-impl RecoverError {
-    pub fn code(&self) -> Code {
-        match self {
-            RecoverError::Log(error) => code_of(error),
-            RecoverError::Below(code) => *code,
-            RecoverError::NoBase(..)
-            | RecoverError::OtherBase(..)
-            | RecoverError::Image(_)
-            | RecoverError::Behind
-            | RecoverError::Impossible(_) => Code::CORRUPT,
-        }
-    }
-}
-
-impl From<Code> for RecoverError {
-    fn from(code: Code) -> RecoverError {
-        RecoverError::Below(code)
-    }
-}
 
 /// What a recovery has restored.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
@@ -144,56 +100,4 @@ pub fn write_image(
 pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<(), RecoverError> {
     let image = WalFile { file: image, page_bytes: log.page_bytes() as usize };
     build(log, main, RebuiltPages::new(image, usize::MAX), &|_| {}).map(|_| ())
-}
-
-/// Reads the group of pages of a record of this kind: [`Group::decode`], or that of another log.
-pub type DecodeGroup = for<'a> fn(u8, &'a [u8]) -> Result<Group<'a>, LogError>;
-
-/// The newest version of page 1 that the log holds. The log has page 1 whole, or not at all.
-pub fn page_one(log: &Log<LogFile>, decode: DecodeGroup) -> Result<Option<Vec<u8>>, RecoverError> {
-    let mut content = None;
-    log.scan(|kind, lsn, payload| {
-        let group = decode(kind, payload)?;
-        content = page_one_behind(content.take(), group, lsn, log.page_bytes() as usize)?;
-        Ok::<(), RecoverError>(())
-    })?;
-    Ok(content)
-}
-
-/// [`page_one`] of an epoch's first records, which the caller has read.
-pub fn page_one_of<'a>(
-    records: impl Iterator<Item = (u8, Lsn, &'a [u8])>,
-    page_bytes: usize,
-    decode: DecodeGroup,
-) -> Result<Option<Vec<u8>>, RecoverError> {
-    let mut content = None;
-    for (kind, lsn, payload) in records {
-        content = page_one_behind(content, decode(kind, payload)?, lsn, page_bytes)?;
-    }
-    Ok(content)
-}
-
-fn page_one_behind(
-    mut content: Option<Vec<u8>>,
-    group: Group<'_>,
-    lsn: Lsn,
-    page_bytes: usize,
-) -> Result<Option<Vec<u8>>, RecoverError> {
-    for PageEntry { page_no, base, in_row, delta: changes } in group.pages() {
-        if page_no != 1 {
-            continue;
-        }
-        if in_row {
-            return Err(RecoverError::Impossible(lsn.0));
-        }
-        let mut page = match base {
-            Base::Zeros => vec![0; page_bytes],
-            Base::Previous | Base::Database { .. } => {
-                content.take().ok_or(RecoverError::NoBase(lsn.0, 1))?
-            }
-        };
-        delta::apply(changes, &mut page)?;
-        content = Some(page);
-    }
-    Ok(content)
 }

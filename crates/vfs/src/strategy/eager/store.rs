@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::log::{LogCounts, OpenLog};
 use super::recent::Frames;
 use super::recover::Recovered;
-use super::writing::Frame;
 use super::{EagerLog, age};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{For, Header, InWalMode, Store, WalConnection};
@@ -55,6 +54,18 @@ pub struct Own {
     pub(super) frame: Mutex<Frame>,
     /// The connection has opened the image, or tried to.
     used_log: AtomicBool,
+}
+
+/// The frame that SQLite is writing.
+#[derive(Debug, Default)]
+pub struct Frame {
+    /// Offset of the last header that was written.
+    pub(super) header: u64,
+    /// That header says that its frame ends a commit.
+    pub(super) ends_commit: bool,
+    /// Offset of the header of a frame that ends a commit and whose page is not complete. 0: there
+    /// is none.
+    pub(super) ending: u64,
 }
 
 /// What `eager` adds to `PRAGMA oneflush_stats`.

@@ -13,22 +13,16 @@
 //! - A commit that fails gets `SQLITE_IOERR_FSYNC`. Its process acknowledges nothing more.
 //!
 //! [`patience`]: crate::strategy::log_life
+//! [`REFUSED_AFTER`]: super::entrance::REFUSED_AFTER
+//! [`failed_after`]: super::entrance::failed_after
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::EagerLog;
 use crate::error::Code;
 use crate::port::BusyHandler;
 use crate::stats::clock;
 use crate::strategy::board::Board;
-use crate::sync::{Condvar, Mutex, dies_in_the_model, lock, wait_timeout};
-
-/// The limit of whatever can still be answered "busy".
-pub const REFUSED_AFTER: Duration = Duration::from_secs(1);
-
-/// The limit of a noted commit. A device may stall for long, and a failure ends the database in
-/// this process.
-const FAILED_AFTER: Duration = Duration::from_secs(30);
 
 /// A holder counts as stuck after this time, or after [`STUCK_FLUSHES`] flushes if that is longer.
 const STUCK_AFTER: Duration = Duration::from_millis(20);
@@ -36,57 +30,6 @@ const STUCK_FLUSHES: u32 = 8;
 
 /// After this time the holder is named in SQLite's error log.
 const SAID_AFTER: Duration = Duration::from_millis(500);
-
-/// The limit of a noted commit.
-#[cfg(not(feature = "kill-points"))]
-pub fn failed_after() -> Duration {
-    FAILED_AFTER
-}
-
-/// The limit of a noted commit. The test that stops processes sets a shorter one.
-#[cfg(feature = "kill-points")]
-pub fn failed_after() -> Duration {
-    let told = std::env::var("ONEFLUSH_TEST_PATIENCE_MS").ok().and_then(|told| told.parse().ok());
-    told.map_or(FAILED_AFTER, Duration::from_millis)
-}
-
-/// Lets one thread through at a time. A wait has a limit.
-#[derive(Default)]
-pub struct Entrance {
-    taken: Mutex<bool>,
-    freed: Condvar,
-}
-
-pub struct Entered<'a>(&'a Entrance);
-
-impl Entrance {
-    /// `None`: the entrance was not free within `patience`.
-    pub fn enter(&self, patience: Duration) -> Option<Entered<'_>> {
-        let mut taken = lock(&self.taken);
-        if *taken {
-            let deadline = Instant::now() + patience;
-            while *taken {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return None;
-                }
-                taken = wait_timeout(&self.freed, taken, left);
-            }
-        }
-        *taken = true;
-        Some(Entered(self))
-    }
-}
-
-impl Drop for Entered<'_> {
-    fn drop(&mut self) {
-        if dies_in_the_model() {
-            return;
-        }
-        *lock(&self.0.taken) = false;
-        self.0.freed.notify_one();
-    }
-}
 
 impl EagerLog {
     /// Another process has the board's lock and does not go on. Costs next to nothing where no

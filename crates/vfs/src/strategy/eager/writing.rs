@@ -23,18 +23,6 @@ use crate::wal_file;
 const HELD_BYTES_MAX: usize = 60 << 10;
 const _: () = assert!(HELD_BYTES_MAX + (64 << 10) + wal_file::FRAME_HEADER_BYTES < 128 << 10);
 
-/// The frame that SQLite is writing.
-#[derive(Debug, Default)]
-pub struct Frame {
-    /// Offset of the last header that was written.
-    header: u64,
-    /// That header says that its frame ends a commit.
-    ends_commit: bool,
-    /// Offset of the header of a frame that ends a commit and whose page is not complete. 0: there
-    /// is none.
-    ending: u64,
-}
-
 impl Eager {
     /// SQLite writes to the image.
     pub(super) fn write_frames(

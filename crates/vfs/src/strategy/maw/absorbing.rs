@@ -1,7 +1,8 @@
 //! The journal that SQLite opens, closes and deletes: absorbed, or a real file (rules 1 to 3).
 
 use super::absorbed::Absorbed;
-use super::provider::{Outcome, Providers};
+use super::outcome::Outcome;
+use super::providers::Providers;
 use super::transaction::Ended;
 use super::{Maw, State};
 use crate::error::{Code, Error};

@@ -17,8 +17,9 @@
 //! - `EAGAIN` of a commit is an error of the commit. SQLite's user may repeat the transaction.
 //! - Before a connection reads, it aborts what a dead process may have left.
 
+use super::outcome::Outcome;
 use super::overlay::Batch;
-use super::provider::{Outcome, Poison, Provider};
+use super::provider::{Poison, Provider};
 use crate::config::Atomic;
 use crate::error::{Code, Error};
 use crate::port::{AtomicWrite, Below};

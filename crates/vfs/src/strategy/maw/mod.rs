@@ -53,9 +53,12 @@ mod in_place;
 mod journal;
 mod left_journal;
 mod linked;
+mod log_lock;
 mod open_log;
+mod outcome;
 mod overlay;
 mod provider;
+mod providers;
 mod record;
 mod replay;
 mod several;
@@ -73,7 +76,8 @@ pub use self::linked::{
     Coordinator, Follower, Look, Named, Need, find as find_linked, name_other_side,
 };
 pub use self::open_log::OpenLog;
-use self::provider::{Outcome, Providers};
+use self::outcome::Outcome;
+use self::providers::Providers;
 pub use self::record::{Record, own_group};
 pub use self::replay::{FirstCommit, is_behind};
 pub use self::several::{commit_together, materialise_together};

@@ -21,12 +21,11 @@ use oneflush_blocklog::{
 };
 use rustc_hash::FxHashSet;
 
+use super::outcome::Outcome;
 use super::overlay::Batch;
-use super::provider::Outcome;
 use super::record::{
     KIND_LINK, KIND_TOGETHER, Link, Record, begin_together, encode_link, own_group, push_other,
 };
-use super::shared::{epoch_bytes_max, epoch_bytes_min};
 use crate::config::{Options, StrategyKind};
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
@@ -37,10 +36,24 @@ use crate::strategy::board::{Board, Shown};
 use crate::strategy::guard::{self, Mode};
 use crate::strategy::log_files::{LogFile, code_of};
 use crate::strategy::log_life::{AttachError, KeptLog};
-use crate::strategy::page_one_of_log;
+use crate::strategy::page_one::page_one;
 
 /// A lane grows by its own size, and by this much at most unless a record needs more.
 const GROW_BYTES_MAX: u64 = 256 << 10;
+
+/// With so many bytes of records in an epoch, a commit syncs the database file first and begins an
+/// epoch. The syncer has most of the file written by then. A small log has short epochs.
+///
+/// A new log is made of twice as many zeros. With 8 MiB they were 1.6 KB of each of the first
+/// 10,000 commits, which themselves take 4.1 KB.
+pub fn epoch_bytes_max(log_size_bytes: u64) -> u64 {
+    (log_size_bytes / 8).min(2 << 20)
+}
+
+/// An epoch with so many bytes ends for free when the database file happens to be synced.
+pub fn epoch_bytes_min(log_size_bytes: u64) -> u64 {
+    epoch_bytes_max(log_size_bytes) / 2
+}
 
 /// Counts since the log was opened.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
@@ -441,7 +454,7 @@ impl KeptLog for OpenLog {
     }
 
     fn page_one(&self) -> Result<Option<Vec<u8>>, AttachError> {
-        Ok(page_one_of_log(&self.log, own_group)?)
+        Ok(page_one(&self.log, own_group)?)
     }
 
     fn pages(&self) -> Result<Option<FxHashSet<u32>>, LogError> {

@@ -19,7 +19,8 @@ use crate::port::Below;
 use crate::strategy::guard;
 use crate::strategy::log_files::{LogFile, settle};
 use crate::strategy::log_life::AttachError;
-use crate::strategy::{RecoverError, page_one_of_log};
+use crate::strategy::page_one::page_one;
+use crate::strategy::recover_error::RecoverError;
 
 /// The pages that are made may take this much memory, before they are written.
 const MEMORY_BYTES_MAX: usize = 4 << 20;
@@ -78,8 +79,8 @@ pub fn run(
         })?,
         None if commits => {
             let header = guard::header(main)?;
-            if let Some(page_one) = page_one_of_log(&log.log, own_group)?
-                && is_behind(&page_one, &header)
+            if let Some(found) = page_one(&log.log, own_group)?
+                && is_behind(&found, &header)
             {
                 return Err(RecoverError::Behind.into());
             }

@@ -1,6 +1,6 @@
 //! Connections whose transactions end together, by one super-journal (rule 3 of `maw`).
 
-use super::provider::Outcome;
+use super::outcome::Outcome;
 use super::together::{self, Part};
 use super::{Maw, State};
 use crate::error::{Code, Error};

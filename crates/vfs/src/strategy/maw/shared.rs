@@ -21,7 +21,6 @@ mod retiring;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use oneflush_blocklog::{Lsn, Uuid, invariant};
 use rustc_hash::FxHashMap;
@@ -30,9 +29,10 @@ use serde::Serialize;
 use super::in_place::{grow_file, header_for_the_log, write_in_place};
 use super::left_journal::LastCommit;
 use super::linked::Named;
+use super::log_lock::{must_be_whole, under_lock};
 use super::open_log::{LogCounts, NotAppended, OpenLog};
+use super::outcome::Outcome;
 use super::overlay::Batch;
-use super::provider::Outcome;
 use super::record::Link;
 use super::replay::{self, Replayed};
 use super::syncer::Syncer;
@@ -48,23 +48,6 @@ use crate::strategy::guard;
 use crate::strategy::log_files::{LogFiles, code_of};
 use crate::strategy::log_life::{AttachError, Attached, How, LogLife};
 use crate::sync::{Mutex, MutexGuard, lock, ranks};
-
-/// With so many bytes of records in an epoch, a commit syncs the database file first and begins an
-/// epoch. The syncer has most of the file written by then. A small log has short epochs.
-///
-/// A new log is made of twice as many zeros. With 8 MiB they were 1.6 KB of each of the first
-/// 10,000 commits, which themselves take 4.1 KB.
-pub fn epoch_bytes_max(log_size_bytes: u64) -> u64 {
-    (log_size_bytes / 8).min(2 << 20)
-}
-
-/// An epoch with so many bytes ends for free when the database file happens to be synced.
-pub fn epoch_bytes_min(log_size_bytes: u64) -> u64 {
-    epoch_bytes_max(log_size_bytes) / 2
-}
-
-/// How long a commit waits for another process that has the board's lock.
-pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The log of one database in this process.
 pub struct MawLog {
@@ -653,27 +636,6 @@ impl State {
             self.counts_before = self.counts_before.plus(Some(log.counts()));
             std::mem::replace(&mut self.board, no_board()).common().leave();
         }
-    }
-}
-
-/// Runs `act` while no other process changes the log, or takes its last record for what it is.
-pub fn under_lock<T, E: From<Code>>(
-    board: &Board,
-    act: impl FnOnce() -> Result<T, E>,
-) -> Result<T, E> {
-    if !board.common().lock_unless(0, PATIENCE, &|| false)? {
-        return Err(Code::BUSY.into());
-    }
-    let _locked = board.locked(true);
-    act()
-}
-
-/// An error if the log has failed, or if the file may have half a commit of the log.
-pub fn must_be_whole(board: &Board) -> Result<(), Code> {
-    match board.failure() {
-        Some(code) => Err(code),
-        None if board.is_busy() => Err(Code::IOERR_WRITE),
-        None => Ok(()),
     }
 }
 

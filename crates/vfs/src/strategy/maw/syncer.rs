@@ -8,7 +8,8 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::shared::{epoch_bytes_max, under_lock};
+use super::log_lock::under_lock;
+use super::open_log::epoch_bytes_max;
 use crate::config::Options;
 use crate::error::Code;
 use crate::strategy::board::Board;

@@ -38,12 +38,13 @@ use oneflush_blocklog::{Log, Uuid};
 
 use super::in_place::{grow_file, header_for_the_log, write_in_place};
 use super::linked::{self, ByVfs, Coordinator, Follower, Linked, Need, settled};
+use super::log_lock::{must_be_whole, under_lock};
 use super::open_log::{OpenLog, Place};
+use super::outcome::Outcome;
 use super::overlay::Batch;
-use super::provider::Outcome;
 use super::record::Link;
 use super::replay::Replayed;
-use super::shared::{MawLog, State, StateGuard, must_be_whole, under_lock};
+use super::shared::{MawLog, State, StateGuard};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;

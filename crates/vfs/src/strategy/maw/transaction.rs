@@ -11,8 +11,8 @@
 //!    record looks at one byte in 200, so a lost sector may pass it.
 
 use super::journal::{Journal, VALID_BYTES};
+use super::outcome::Outcome;
 use super::overlay::{Batch, Overlay};
-use super::provider::Outcome;
 use crate::config::{Durability, Options};
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;

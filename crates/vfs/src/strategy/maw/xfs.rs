@@ -21,8 +21,9 @@
 //! - An error of step 4 within its chain of transactions shuts the file system down. Whether the
 //!   transaction survives is known after the next mount: see [`Poison`].
 
+use super::outcome::Outcome;
 use super::overlay::Batch;
-use super::provider::{Outcome, Poison, Provider};
+use super::provider::{Poison, Provider};
 use crate::config::Atomic;
 use crate::error::{Code, Error};
 use crate::mutant::{self, Mutant};

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use super::in_use::InUse;
 use super::slot_file::Write;
-use super::store::InUse;
 use crate::config::WalSync;
 use crate::error::Code;
 use crate::strategy::board::Covered;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use oneflush_blocklog::{DirectFile, Storage, Uuid};
 
 use super::grouping::{Added, Form, Grouping};
+use super::in_use::InUse;
 use super::slot_file::SlotFile;
-use super::store::InUse;
 use crate::config::Layout;
 use crate::error::Code;
 use crate::strategy::board::{Board, Private};

@@ -6,8 +6,7 @@ use oneflush_blocklog::{AlignedBuffer, Error as LogError, Storage, Uuid};
 use rustc_hash::FxHashSet;
 
 use super::header::LogHeader;
-use super::reading::AHEAD_FRAMES;
-use super::slot_file::SlotFile;
+use super::slot_file::{AHEAD_FRAMES, SlotFile};
 use super::view::WalView;
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;

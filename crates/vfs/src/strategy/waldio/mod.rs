@@ -57,6 +57,7 @@ mod grouping;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod grouping_tests;
 mod header;
+mod in_use;
 mod kept;
 mod reading;
 mod slot_file;

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::slot_file::SlotFile;
+use super::slot_file::{AHEAD_FRAMES, SlotFile};
 use super::store::Waldio;
 use super::transaction::Transaction;
 use crate::engine::doing;
@@ -14,8 +14,6 @@ use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 /// A read of a page that the cache lacks reads so many bytes.
 const RUN_BYTES: usize = 32 << 10;
-/// Who reads one frame after the other gets so many at once.
-pub const AHEAD_FRAMES: u32 = 64;
 
 impl Waldio {
     /// The last frame of which SQLite knows that it is committed.

@@ -33,6 +33,9 @@ use crate::strategy::log_files::LogFile;
 use crate::sync::{Mutex, lock, ranks};
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
+/// Who reads one frame after the other gets so many at once.
+pub const AHEAD_FRAMES: u32 = 64;
+
 /// No more than this is read or written at once.
 const RUN_BYTES_MAX: usize = 1 << 20;
 /// The lane is made ready for so many slots at once.

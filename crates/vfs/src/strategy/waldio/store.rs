@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::cache::Cache;
 use super::grouping::Grouping;
+use super::in_use::InUse;
 use super::kept::OpenLog;
-use super::slot_file::SlotFile;
 use super::transaction::Transaction;
 use super::view::WalView;
 use crate::config::{Options, StrategyKind, WalSync};
@@ -54,12 +54,6 @@ struct State {
     /// Connections that have the WAL open, or are opening it.
     wals_open: u32,
     open: Option<OpenLog>,
-}
-
-/// The log that a connection uses, and its board. Neither changes while the WAL is open.
-pub struct InUse {
-    pub file: Arc<SlotFile>,
-    pub board: Board,
 }
 
 /// What a connection keeps for this store.

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{MawLog, under_lock};
+use super::MawLog;
 use crate::config::Options;
 use crate::engine::{self, Harm};
 use crate::error::{Code, Error};
@@ -12,6 +12,7 @@ use crate::port::{Below, LockLevel};
 use crate::strategy::board::Board;
 use crate::strategy::guard;
 use crate::strategy::maw::OpenLog;
+use crate::strategy::maw::log_lock::under_lock;
 
 impl MawLog {
     /// A connection of this process is about to write.

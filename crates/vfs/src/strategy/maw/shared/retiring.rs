@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{MawLog, State, StateGuard, must_be_whole, under_lock};
+use super::{MawLog, State, StateGuard};
 use crate::error::{Code, Error};
 use crate::names::maw_path;
 use crate::port::{Below, LockLevel, SyncRequest};
@@ -10,6 +10,7 @@ use crate::strategy::guard;
 use crate::strategy::log_life::KeptLog;
 use crate::strategy::maw::OpenLog;
 use crate::strategy::maw::linked::{self, Linked};
+use crate::strategy::maw::log_lock::{must_be_whole, under_lock};
 use crate::sync::lock;
 
 /// How long a commit waits for another database to leave the log. SQLite takes no "busy" there any
