@@ -609,7 +609,7 @@ mod tests {
         ("mvbt", 1),
         ("preload", 1),
         ("trace", 6),
-        ("vfs", 2),
+        ("vfs", 1),
     ];
 
     #[test]

@@ -25,10 +25,9 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use super::{checkpoint, forked};
+use super::{checkpoint, forked, guard_use};
 use crate::connection::Database;
 use crate::engine::wait_for_turn_to_close;
 use crate::names::index_path;
@@ -40,16 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// For this long a call that began before step 2 may still take a lock.
 const SETTLES: Duration = Duration::from_millis(2);
 
-/// A database was once opened with a strategy that guards it.
-static GUARD_WAS_USED: AtomicBool = AtomicBool::new(false);
-
 thread_local! {
     /// This thread closes the last connection that is used, while unused ones are still open.
     static CLOSES_LAST: Cell<bool> = const { Cell::new(false) };
-}
-
-pub fn note_guarded() {
-    GUARD_WAS_USED.store(true, SeqCst);
 }
 
 /// SQLite has unmapped the WAL index under the exclusive lock and wanted to delete it. SQLite keeps
@@ -67,7 +59,7 @@ pub fn ends() {
     if std::env::var_os("ONEFLUSH_TEST_EXIT_IS_CRASH").is_some() {
         return;
     }
-    if !GUARD_WAS_USED.load(SeqCst) {
+    if !guard_use::was_there() {
         return;
     }
     let is_alone = is_alone();

@@ -54,12 +54,11 @@ use rustix::fs::{Mode, OFlags};
 
 use super::api::Api;
 use super::below::BelowFile;
-use super::inherited;
-use super::io::{self, OpenFile, State};
+use super::open_file::{OpenFile, State};
 use super::page_cache::descriptor_of;
 use super::reserve::Handle;
 use super::virtual_file;
-use super::{apart, at_exit, seatbelt};
+use super::{apart, guard_use, seatbelt};
 use crate::calls::Calls;
 use crate::config::{Options, StrategyKind};
 use crate::connection::{AllDatabases, Connection, Database};
@@ -98,6 +97,16 @@ struct Opened {
     /// Of a WAL: at the last fork it had the mark of a close. A reader leaves that mark as it is.
     was_marked: bool,
     inherited: Option<Inherited>,
+    methods: &'static Methods,
+}
+
+type MethodsFor = fn(&BelowFile) -> &'static sqlite::sqlite3_io_methods;
+
+/// The methods that a file has in its life.
+pub struct Methods {
+    pub ordinary: MethodsFor,
+    /// In a child that has not used it.
+    pub inherited: MethodsFor,
 }
 
 // SAFETY: the file is used only while it is open. Its user is the thread that SQLite lets use it,
@@ -128,17 +137,18 @@ static OPEN: LazyLock<StaticMutex<Vec<Opened>, { ranks::OPENED }>> =
 static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
 
 /// Notes a file that was opened and has its state.
-pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>) {
+pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>, methods: &'static Methods) {
     if chosen.is_some_and(|chosen| chosen.maw().is_some()) {
-        at_exit::note_guarded();
+        guard_use::note();
     }
     if matches!(role, Role::Db | Role::Wal)
         && let Some(connection) = chosen.and_then(Chosen::in_wal_mode)
     {
         if connection.is_guarded() {
-            at_exit::note_guarded();
+            guard_use::note();
         }
-        OPEN.lock().push(Opened { file, role, ids: None, was_marked: false, inherited: None });
+        let (ids, was_marked, inherited) = (None, false, None);
+        OPEN.lock().push(Opened { file, role, ids, was_marked, inherited, methods });
     }
 }
 
@@ -177,7 +187,7 @@ pub fn end_use(database: &str, is_alone: bool) -> Option<Left> {
     }
     for opened in &mut of_database {
         opened.inherited = Some(Inherited::Lost(ENDING));
-        set_methods(opened.file, inherited::methods_for);
+        set_methods(opened.file, opened.methods.inherited);
     }
     Some(left)
 }
@@ -258,14 +268,14 @@ impl Left {
             for opened in open.iter_mut() {
                 if connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, connection)) {
                     opened.inherited = None;
-                    set_methods(opened.file, io::methods_for);
+                    set_methods(opened.file, opened.methods.ordinary);
                 }
             }
         }
     }
 }
 
-fn set_methods(file: *mut OpenFile, of: fn(&BelowFile) -> &'static sqlite::sqlite3_io_methods) {
+fn set_methods(file: *mut OpenFile, of: MethodsFor) {
     // SAFETY: the file is open. Both tables are for the same type of file, so a call that another
     // thread has begun may have either.
     unsafe { (*file).methods = of(state(file).file.below()) };
@@ -339,7 +349,8 @@ pub fn in_child() {
             });
             // SAFETY: the file is open, and no other thread is there.
             unsafe {
-                (*opened.file).methods = inherited::methods_for(state(opened.file).file.below())
+                let methods = opened.methods.inherited;
+                (*opened.file).methods = methods(state(opened.file).file.below())
             };
         }
     }
@@ -632,10 +643,11 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
     // given is leaked with them.
     for (file, new, barrier) in [(Some(main), Some(main_file), barrier), (wal, wal_file, None)] {
         let (Some(file), Some(new)) = (file, new) else { continue };
+        let Some(opened) = open.iter_mut().find(|opened| opened.file == file) else { continue };
         // SAFETY: the file is open, and used by this thread.
         unsafe {
             let api = state(file).api;
-            let methods = io::methods_for(state(file).file.below());
+            let methods = (opened.methods.ordinary)(state(file).file.below());
             (*file).state = MaybeUninit::new(State {
                 api,
                 file: new,
@@ -645,9 +657,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
             });
             (*file).methods = methods;
         }
-        if let Some(opened) = open.iter_mut().find(|opened| opened.file == file) {
-            opened.inherited = None;
-        }
+        opened.inherited = None;
     }
     Ok(())
 }

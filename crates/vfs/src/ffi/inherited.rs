@@ -11,7 +11,7 @@ use libsqlite3_sys as sqlite;
 use super::below::BelowFile;
 use super::callback;
 use super::forked::{self, Refused};
-use super::io::{OpenFile, State};
+use super::open_file::{OpenFile, State};
 use crate::error::{Code, Error};
 use crate::port::{Below, LockLevel, ShmLock, WalIndex};
 

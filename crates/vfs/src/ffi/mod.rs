@@ -17,6 +17,7 @@
 //! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
 //! | `seatbelt.rs` | SQLite's locks as locks of open files, which no `close()` cancels |
 //! | `side_files.rs` | the files of `eager`, as the traits `SideFiles` and `LogFiles` |
+//! | `open_file.rs` | an open file of ours, as SQLite has it |
 //! | `vfs_file.rs` | a file of the VFS below that we open ourselves, as the trait `Storage` |
 //! | `board_file.rs`, `board_place.rs` | the board of `eager` as a mapped file, and its locks |
 //! | `descriptor.rs` | SQLite's own descriptor of a database file |
@@ -95,6 +96,7 @@ mod exchange;
 mod f2fs_atomic;
 mod file_system;
 mod forked;
+mod guard_use;
 mod image_memory;
 mod inherited;
 mod io;
@@ -103,6 +105,7 @@ mod linked;
 mod looking_on;
 mod named_log;
 mod open;
+mod open_file;
 mod page_cache;
 mod process;
 mod reserve;

@@ -24,7 +24,9 @@ use super::board_place::locks_keep_out;
 use super::checkpoint;
 use super::descriptor;
 use super::forked::{self, Refused};
-use super::io::{self, HEADER_BYTES, OpenFile, State};
+use super::inherited;
+use super::io;
+use super::open_file::{HEADER_BYTES, OpenFile, State};
 use super::reserve::Handle;
 use super::seatbelt::Claimed;
 use super::shim::{Shim, c_name};
@@ -43,6 +45,9 @@ use crate::role::Role;
 use crate::strategy::{Chosen, guard, path_of_log, strategy_of_log};
 use crate::sync::lock;
 use crate::{path, wal_file};
+
+const METHODS: forked::Methods =
+    forked::Methods { ordinary: io::methods_for, inherited: inherited::methods_for };
 
 /// One call of `xOpen`.
 struct Request<'a> {
@@ -116,7 +121,8 @@ pub unsafe fn open(
         });
         (*open).methods = methods;
     }
-    forked::opened(open, role, chosen.as_ref().map(|connection| connection.strategy()));
+    let chosen = chosen.as_ref().map(|connection| connection.strategy());
+    forked::opened(open, role, chosen, &METHODS);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use libsqlite3_sys as sqlite;
 
 use super::api::Api;
 use super::checkpoint::Checkpoints;
-use super::io::HEADER_BYTES;
+use super::open_file::HEADER_BYTES;
 use super::shim::{Shim, c_name};
 use super::side_files::Files;
 use super::vfs_file::is_unix;
