@@ -102,7 +102,7 @@ fn real(name: &CStr, caller: usize) -> Option<usize> {
     unused::is_used();
     let found = sqlite::used_by(caller, name);
     if let Some(sqlite) = &found {
-        serve::serve(sqlite);
+        serve::serve(sqlite, &ours());
     }
     let real = found.and_then(|sqlite| sqlite.function(name));
     if real.is_none() {
@@ -112,6 +112,15 @@ fn real(name: &CStr, caller: usize) -> Option<usize> {
         ));
     }
     real
+}
+
+/// The functions that a SQLite has, too, and their addresses here.
+fn ours() -> [(&'static CStr, usize); 3] {
+    [
+        (c"sqlite3_open", sqlite3_open as *const () as usize),
+        (c"sqlite3_open_v2", sqlite3_open_v2 as *const () as usize),
+        (c"sqlite3_open16", sqlite3_open16 as *const () as usize),
+    ]
 }
 
 /// # Safety

@@ -64,8 +64,8 @@ pub fn is_loaded_by_the_program(all: &[Object], sqlite: Range<usize>) -> bool {
     })
 }
 
-/// A database is being opened by this SQLite.
-pub fn serve(sqlite: &Object) {
+/// A database is being opened by this SQLite. `ours`: see [`sqlite::refer_to_itself`].
+pub fn serve(sqlite: &Object, ours: &[(&CStr, usize)]) {
     let range = sqlite.range();
     let is_met = || MET.iter().any(|start| start.load(Ordering::Acquire) == range.start);
     if is_met() {
@@ -74,7 +74,7 @@ pub fn serve(sqlite: &Object) {
     let _alone = MEETING.lock();
     let free = MET.iter().find(|start| start.load(Ordering::Acquire) == 0);
     let Some(free) = free.filter(|_| !is_met()) else { return };
-    sqlite::refer_to_itself(sqlite);
+    sqlite::refer_to_itself(sqlite, ours);
     if !is_any_served() {
         meet(sqlite);
     }

@@ -16,15 +16,6 @@ use std::ffi::{CStr, c_void};
 
 use crate::objects::{self, Object};
 
-/// The functions that this library has, too, and their addresses here.
-pub fn ours() -> [(&'static CStr, usize); 3] {
-    [
-        (c"sqlite3_open", crate::sqlite3_open as *const () as usize),
-        (c"sqlite3_open_v2", crate::sqlite3_open_v2 as *const () as usize),
-        (c"sqlite3_open16", crate::sqlite3_open16 as *const () as usize),
-    ]
-}
-
 /// The SQLite whose function of this name the code at `caller` means.
 pub fn used_by(caller: usize, name: &CStr) -> Option<Object> {
     let mut objects = objects::all();
@@ -78,11 +69,12 @@ fn look_up(scope: *mut c_void, name: &CStr) -> usize {
     unsafe { libc::dlsym(scope, name.as_ptr()) as usize }
 }
 
-/// Lets this SQLite's own references to the functions that we have lead to its own. One thread at a
-/// time.
-pub fn refer_to_itself(sqlite: &Object) {
+/// Lets this SQLite's own references to functions of ours lead to its own. One thread at a time.
+///
+/// `ours`: the functions that this library has, too, and their addresses here.
+pub fn refer_to_itself(sqlite: &Object, ours: &[(&CStr, usize)]) {
     for reference in sqlite.references() {
-        let is_ours = ours().contains(&(reference.name, reference.value()));
+        let is_ours = ours.contains(&(reference.name, reference.value()));
         if is_ours && let Some(function) = sqlite.function(reference.name) {
             sqlite.bind(&reference, function);
         }
