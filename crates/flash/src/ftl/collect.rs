@@ -10,18 +10,9 @@
 //! A page of copies is always full: where a victim ends within it, the next victim goes on. Without
 //! that, nearly full victims would be copied for padding, and nothing be won.
 
-use super::{Entry, Ftl, FtlError, Op, Reason, Stream, Use};
+use super::{Entry, Ftl, FtlError, Op, Reason, Stream, Use, Victim};
 use crate::geometry::{AHEAD_BLOCKS, Block, OPEN_BLOCKS, Physical, RESERVE_BLOCKS};
 use crate::nand::{Cell, Kind, Nand};
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Victim {
-    block: Block,
-    /// Units before this one are done.
-    next_unit: u32,
-    /// When it was chosen.
-    valid_units: u32,
-}
 
 impl<N: Nand> Ftl<N> {
     /// The host's next page has a block.

@@ -38,7 +38,6 @@ use rustc_hash::FxHashMap;
 use crate::geometry::{Block, Geometry, Logical, Page, Physical};
 use crate::nand::{Kind, Nand, NandError, Payload};
 pub use op::{Op, Reason};
-pub use write::Item;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FtlError {
@@ -49,6 +48,14 @@ pub enum FtlError {
          take a larger spare_share (losses of power have used up the room)"
     )]
     Full,
+}
+
+/// What the host has for one unit of a page.
+#[derive(Clone, Debug)]
+pub enum Item {
+    Data(Logical, Payload),
+    /// Ranges of units that are trimmed: first and count.
+    Trim(Vec<(Logical, u32)>),
 }
 
 /// Where the newest of a logical unit is.
@@ -105,6 +112,16 @@ struct Open {
     next_page: u32,
 }
 
+/// A block whose valid units garbage collection copies.
+#[derive(Clone, Copy, Debug)]
+struct Victim {
+    block: Block,
+    /// Units before this one are done.
+    next_unit: u32,
+    /// When it was chosen.
+    valid_units: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
     Host,
@@ -136,7 +153,7 @@ pub struct Ftl<N> {
     free_blocks: u32,
     host: Option<Open>,
     collection: Option<Open>,
-    victim: Option<collect::Victim>,
+    victim: Option<Victim>,
     /// What garbage collection owes, see `collect`.
     debt: u64,
     sequence: u64,

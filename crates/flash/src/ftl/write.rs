@@ -6,17 +6,9 @@
 //! | program of the page | the old units, or the new ones |
 //! | table, in memory | the new units |
 
-use super::{Entry, Ftl, FtlError, Op, Reason, Stream, trim};
+use super::{Entry, Ftl, FtlError, Item, Op, Reason, Stream, trim};
 use crate::geometry::{Logical, Page, Physical};
-use crate::nand::{Cell, Kind, Nand, Oob, Payload};
-
-/// What the host has for one unit of a page.
-#[derive(Clone, Debug)]
-pub enum Item {
-    Data(Logical, Payload),
-    /// Ranges of units that are trimmed: first and count.
-    Trim(Vec<(Logical, u32)>),
-}
+use crate::nand::{Cell, Kind, Nand, Oob};
 
 impl<N: Nand> Ftl<N> {
     /// Programs up to a page. When it returns, the items survive a loss of power.

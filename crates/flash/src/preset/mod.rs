@@ -3,6 +3,7 @@
 //! A source names a data sheet, a paper or a public model. Where there is none, it says "assumed",
 //! and why so. A preset is no product: the numbers of one come from several.
 
+mod all;
 mod emmc;
 mod nvme;
 mod sd;
@@ -72,12 +73,6 @@ pub struct Fact {
 }
 
 impl Preset {
-    pub const ALL: [&'static Preset; 4] = [&emmc::EMMC, &ufs::UFS, &sd::SD, &nvme::NVME];
-
-    pub fn named(name: &str) -> Option<&'static Preset> {
-        Preset::ALL.into_iter().find(|preset| preset.name == name)
-    }
-
     pub fn model(&self) -> Model {
         Model {
             shape: Shape {

@@ -5,10 +5,25 @@ use std::time::{Duration, Instant};
 
 use fuser::Errno;
 use rustix::fs::FallocateFlags;
+use serde::Serialize;
 
-use super::{Answers, Options, Report};
-use crate::device::{Content, Device, DeviceError, Request};
+use super::answers::{Answers, Late};
+use super::options::Options;
+use crate::device::{Content, Counters, Device, DeviceError, Request};
 use crate::nand::Array;
+
+/// The file "counters".
+#[derive(Clone, Debug, Serialize)]
+pub struct Report<'a> {
+    pub options: &'a Options,
+    pub physical_bytes: u64,
+    /// Physical to logical, without the reserve.
+    pub alpha: f64,
+    pub counters: Counters,
+    pub late: Late,
+    /// False: without CAP_SYS_RESOURCE it may stall when memory is short.
+    pub is_io_flusher: bool,
+}
 
 pub(super) struct Disk {
     device: Mutex<Device<Array>>,

@@ -12,10 +12,14 @@ use fuser::{
     ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
-use super::{Disk, Options, REQUEST_BYTES_MAX};
+use super::disk::Disk;
+use super::options::Options;
 
 /// Nothing here changes its attributes.
 const TTL: Duration = Duration::from_secs(3600);
+
+/// The kernel's largest request.
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
 const ROOT: INodeNo = INodeNo(1);
 const DISK: INodeNo = INodeNo(2);

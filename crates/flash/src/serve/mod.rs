@@ -21,66 +21,22 @@
 mod answers;
 mod disk;
 mod file_system;
+mod options;
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use fuser::{Config, MountOption};
-use serde::Serialize;
 
-use crate::device::{Counters, Device, DeviceError};
+use crate::device::{Device, DeviceError};
 use crate::nand::Store;
-use crate::preset::{Model, Preset};
 use answers::Answers;
 pub use answers::Late;
 use disk::Disk;
+pub use disk::Report;
 use file_system::FileSystem;
-
-/// What there is before the first request.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Precondition {
-    /// Of the device, that is filled.
-    pub share: f64,
-    /// How often that is overwritten at random.
-    pub overwrites: f64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct Options {
-    /// Of the preset, or any other.
-    pub name: String,
-    pub model: Model,
-    pub logical_bytes: u64,
-    pub seed: u64,
-    pub precondition: Option<Precondition>,
-}
-
-impl Options {
-    /// A new device, with nothing on it.
-    pub fn of(preset: &Preset, logical_bytes: u64) -> Options {
-        Options {
-            name: preset.name.to_owned(),
-            model: preset.model(),
-            logical_bytes,
-            seed: 1,
-            precondition: None,
-        }
-    }
-}
-
-/// The file "counters".
-#[derive(Clone, Debug, Serialize)]
-pub struct Report<'a> {
-    pub options: &'a Options,
-    pub physical_bytes: u64,
-    /// Physical to logical, without the reserve.
-    pub alpha: f64,
-    pub counters: Counters,
-    pub late: Late,
-    /// False: without CAP_SYS_RESOURCE it may stall when memory is short.
-    pub is_io_flusher: bool,
-}
+pub use options::{Options, Precondition};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -94,9 +50,6 @@ pub enum ServeError {
     #[error("cannot start the thread that answers: {0}")]
     Thread(io::Error),
 }
-
-/// The kernel's largest request.
-const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
 /// Mounts the device and serves it until it is unmounted. `backing` becomes the image of the array.
 ///
