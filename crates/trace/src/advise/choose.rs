@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::advice::{Estimate, Row, Strategy};
+use super::estimate::{Estimate, Row, Strategy};
 
 /// A strategy that writes less than this share of what another writes is worth its price.
 const WORTH_SHARE: f64 = 0.8;

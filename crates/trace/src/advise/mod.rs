@@ -7,7 +7,8 @@
 //!              → groups      which commits would share a flush        crowd.rs
 //!              → costs       what each strategy writes for them       wal.rs, eager.rs, maw.rs
 //!                            (cost.rs, growth.rs, tick.rs)
-//!              → advice      a row a strategy and database, in order  advice.rs, choose.rs
+//!              → advice      a row a strategy and database, in order  advice.rs, choose.rs,
+//!                                                                     estimate.rs
 //! device       → wear        how much writing a device takes          wear.rs
 //! ```
 //!
@@ -25,6 +26,7 @@ mod collect;
 mod cost;
 mod crowd;
 mod eager;
+mod estimate;
 mod frames;
 mod growth;
 mod maw;
@@ -33,10 +35,9 @@ mod tick;
 mod wal;
 mod wear;
 
-pub use advice::{
-    Advice, DatabaseAdvice, Estimate, Extent, InRecording, NotEstimated, Parts, Row, Strategy,
-};
+pub use advice::{Advice, DatabaseAdvice};
 pub use calibration::Calibration;
 pub use choose::Step;
 pub use collect::{Collector, Known, Load, Loads};
+pub use estimate::{Estimate, Extent, InRecording, NotEstimated, Parts, Row, Strategy};
 pub use wear::{Life, Wear, WearError};

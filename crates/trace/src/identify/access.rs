@@ -1,9 +1,8 @@
 //! The single requests of a transaction, kept only on demand
 //! ([`super::Identifier::keep_accesses`]).
 
-use super::Identifier;
 use super::requests::Request;
-use super::transaction::Class;
+use super::traffic::Class;
 use crate::model::DeviceId;
 
 /// So many requests of one transaction are kept. What comes later is left out.
@@ -55,15 +54,5 @@ impl Accesses {
         let mut kept = self.0.unwrap_or_default();
         kept.sort_by_key(|access| access.begin_ns);
         kept
-    }
-}
-
-impl Identifier {
-    /// Keeps the single requests of each transaction ([`super::Transaction::accesses`]). To be
-    /// called before the first event.
-    pub fn keep_accesses(mut self) -> Identifier {
-        self.databases.keeps_accesses = true;
-        self.joints.keeps_accesses = true;
-        self
     }
 }

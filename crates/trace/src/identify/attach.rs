@@ -43,6 +43,15 @@ const OWED_NS: u64 = 1_000_000_000;
 /// The sync calls of so many threads are remembered. The ends of calls may be lost.
 const WINDOWS_COUNT_MAX: usize = 4096;
 
+/// Why the file system writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A commit or a checkpoint. The cause is this thread if it is in a sync call, else a waiter.
+    Commit(Option<u32>),
+    /// This thread asked for it. `None`: a kernel thread, for nobody.
+    Thread(Option<u32>),
+}
+
 /// The target of a sync call that has not ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {

@@ -1,23 +1,15 @@
 //! Finds out who caused a flush, a commit, metadata or a sync call, and tells the owner. The rules
 //! are in `attach`.
 
-use super::attach::Window;
+use super::Identifier;
+use super::attach::{Cause, Window};
 use super::files::Role;
+use super::meanings::File;
 use super::nameless::Step;
 use super::requests::Request;
-use super::transaction::Class;
+use super::traffic::Class;
 use super::waiters::Owner;
-use super::{File, Identifier};
 use crate::model::{Actor, DeviceId, NameId, Names};
-
-/// Why the file system writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// A commit or a checkpoint. The cause is this thread if it is in a sync call, else a waiter.
-    Commit(Option<u32>),
-    /// This thread asked for it. `None`: a kernel thread, for nobody.
-    Thread(Option<u32>),
-}
 
 impl Identifier {
     /// The sync call that `thread` is in, if it may be one for `device`.

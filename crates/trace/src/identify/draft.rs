@@ -6,7 +6,8 @@ use super::files::Role;
 use super::group::Group;
 use super::requests::Removal;
 use super::table::Input;
-use super::transaction::{JournalMode, Outcome, Process, Synchronous, Traffic};
+use super::traffic::Traffic;
+use super::transaction::{JournalMode, Outcome, Process, Synchronous};
 use super::unsynced::{Held, Sign};
 
 /// What ext4 logs for an emptied file that gets data: inode, bitmap of blocks, group descriptor. If

@@ -14,7 +14,8 @@ use super::access::Accesses;
 use super::files::Role;
 use super::ranges::{self, PAGE_BYTES_MAX, Range};
 use super::requests::{Removal, Request};
-use super::transaction::{Class, Process, Traffic};
+use super::traffic::{Class, Traffic};
+use super::transaction::Process;
 
 /// The header of a journal as SQLite writes it last; the number of its records is a part of it.
 const HEADER_CALL_BYTES_MAX: u64 = 28;

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use super::access::{ACCESSES_COUNT_MAX, Accesses};
 use super::requests::Request;
-use super::transaction::{Class, Database, Phases, Traffic, Transaction};
+use super::traffic::{Class, Traffic};
+use super::transaction::{Database, Phases, Transaction};
 use super::waiters::Busy;
 use crate::model::DeviceId;
 

@@ -13,7 +13,7 @@
 //!        → machine    one table of states and transitions, per database    table.rs, track.rs,
 //!                                                                          draft.rs
 //!        → decision   mode and synchronization from several transactions   decide.rs
-//!        → unsynced   commits that others synchronize or nobody, by locks  unsynced.rs
+//!        → unsynced   commits that others synchronize or nobody, by locks  unsynced.rs, locks.rs
 //!        → committers records of our own log that are commits, by the lock committers.rs
 //!        → joints     transactions over several databases                  joint.rs, complete.rs
 //! ```
@@ -53,6 +53,7 @@ mod draft;
 mod files;
 mod group;
 mod joint;
+mod locks;
 mod lsmvbt;
 mod meanings;
 mod nameless;
@@ -61,6 +62,7 @@ mod requests;
 mod silences;
 mod table;
 mod track;
+mod traffic;
 mod transaction;
 mod unsynced;
 mod waiters;
@@ -69,14 +71,14 @@ use std::collections::VecDeque;
 
 pub use access::{ACCESSES_COUNT_MAX, Access};
 pub use requests::{Counted, Layer};
+pub use traffic::{Amount, Class, Traffic};
 pub use transaction::{
-    Amount, Class, Confidence, Database, JournalMode, Landmark, Outcome, Phases, Process, Reason,
-    Synchronous, Traffic, Transaction,
+    Confidence, Database, JournalMode, Landmark, Outcome, Phases, Process, Reason, Synchronous,
+    Transaction,
 };
 
 use crate::model::{Action, Content, DeviceId, Event, NameId, Names};
-use attach::{Attach, Window};
-use causes::Cause;
+use attach::{Attach, Cause, Window};
 use databases::{Databases, Known};
 use files::{Role, Writer};
 use joint::Joints;
@@ -225,6 +227,14 @@ impl Identifier {
     /// Counts bytes, requests and flushes at this layer. To be called before the first event.
     pub fn count_at(mut self, layer: Layer) -> Identifier {
         self.requests.layer = layer;
+        self
+    }
+
+    /// Keeps the single requests of each transaction ([`Transaction::accesses`]). To be called
+    /// before the first event.
+    pub fn keep_accesses(mut self) -> Identifier {
+        self.databases.keeps_accesses = true;
+        self.joints.keeps_accesses = true;
         self
     }
 

@@ -26,17 +26,20 @@
 //! DELETE and TRUNCATE with NORMAL, a cache that spills in every transaction, WAL.
 
 mod databases;
+mod run;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::model::{DeviceId, SECTOR_BYTES};
 
 use super::files::Role;
-use super::ranges::{self, PAGE_BYTES_MAX, Range};
 use super::requests::Request;
-use super::transaction::{Class, Landmark};
+use super::transaction::Landmark;
 use super::waiters::Busy;
 use databases::Databases;
+pub(super) use databases::Place;
+use run::Run;
+pub(super) use run::Step;
 
 /// The longest row, and room for one group of something else.
 const RECENT_COUNT_MAX: usize = 7;
@@ -44,56 +47,12 @@ const RECENT_COUNT_MAX: usize = 7;
 const STEPS_COUNT_MAX: usize = 65_536;
 const THREADS_COUNT_MAX: usize = 4096;
 
-/// What a thread did, in order.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
-    Write(Request),
-    Attach(Class, Request),
-    Flushed(u64),
-}
-
-/// The place of a landmark, which stands for the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub device: DeviceId,
-    pub landmark: Landmark,
-    pub sector: u64,
-}
-
 /// A group whose owner is known.
 #[derive(Debug)]
 pub(super) struct Found {
     pub place: Place,
     pub role: Role,
     pub steps: Vec<Step>,
-}
-
-#[derive(Debug, Default)]
-struct Run {
-    steps: Vec<Step>,
-    ranges: Vec<Range>,
-    bytes: u64,
-    done_ns: u64,
-    device: DeviceId,
-    is_closed: bool,
-}
-
-impl Run {
-    fn holds(&self, sector: u64) -> bool {
-        ranges::holds(&self.ranges, sector)
-    }
-
-    fn is_alone(&self, sector: u64) -> bool {
-        self.ranges.len() == 1 && self.ranges[0].0 == sector && self.bytes <= PAGE_BYTES_MAX
-    }
-
-    fn has_body(&self) -> bool {
-        self.bytes > PAGE_BYTES_MAX || self.ranges.len() > 1
-    }
-
-    fn meets(&self, other: &Run) -> bool {
-        self.ranges.iter().any(|a| other.ranges.iter().any(|b| a.0 < b.1 && b.0 < a.1))
-    }
 }
 
 #[derive(Debug, Default)]

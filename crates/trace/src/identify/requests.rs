@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
-use super::transaction::Amount;
+use super::traffic::{Amount, Class, Traffic};
 use crate::model::{Action, Actor, Content, DeviceId, Event, Flags, NameId, SECTOR_BYTES};
 
 mod events;
@@ -64,6 +64,19 @@ impl Request {
 
     fn end_sector(&self) -> u64 {
         self.sector.saturating_add(self.bytes.div_ceil(SECTOR_BYTES))
+    }
+}
+
+impl Traffic {
+    /// Adds what a request was sent for. A request without data is a flush, which is counted
+    /// beside. Below a loop device, a flush makes writes of the file system there.
+    pub(super) fn add_caused(&mut self, class: Class, request: &Request) {
+        if request.bytes > 0 {
+            *self.class(class) += request.amount();
+        } else {
+            self.db += request.data;
+            self.fs_journal += request.meta;
+        }
     }
 }
 

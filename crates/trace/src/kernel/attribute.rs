@@ -25,7 +25,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::KernelError;
 use super::btrfs::{self, Chunk};
-use super::layout::{self, Area, FileSystem, Volume};
+use super::layout::{self, Area};
+use super::volume::{FileSystem, Volume};
 
 /// One trace event, reduced to what the rules need.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::KernelError;
 use super::attribute::{Event, What, Whose, Write, Writer};
 use super::format::{Field, Format};
-use super::layout::{self, FileSystem, Volume};
+use super::layout;
 use super::tracefs::Instance;
+use super::volume::{FileSystem, Volume};
 use crate::model::SECTOR_BYTES;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

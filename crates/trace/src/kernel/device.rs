@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use super::KernelError;
-use super::layout::Volume;
+use super::volume::Volume;
 
 /// Reads `N` bytes of a device's file system.
 pub(super) fn read_at<const N: usize>(volume: &Volume, at: u64) -> Result<[u8; N], KernelError> {

@@ -4,6 +4,7 @@
 //! ```text
 //! tracefs   an instance of our own ─▶ ring   records out of its binary buffers, with their times
 //!           format, decode                   a record's fields; which events say whose a write is
+//! volume    which device, which file system
 //! device    opens its node ─▶ layout         journals of file systems; btrfs  chunks
 //!        ─▶ attribute                        whose a write is: rules at its head
 //! fanotify  which file got which name        mounts: which file system a path is on
@@ -26,6 +27,7 @@ mod mounts;
 mod namespace;
 mod ring;
 mod tracefs;
+mod volume;
 
 pub use decode::{Decoder, Scope};
 pub(crate) use decode::{Volumes, any_of, device_pair, kernel_dev};
@@ -34,7 +36,8 @@ pub use fanotify::{Named, Watch};
 pub use format::{Field, Format};
 pub use guard::Guard;
 pub use idle::GivesWay;
-pub use layout::{Area, FileSystem, Volume};
+pub use layout::Area;
 pub use mounts::MountInfo;
 pub use namespace::enter_private_namespace;
 pub use tracefs::{Buffers, Instance, find_or_mount_tracefs};
+pub use volume::{FileSystem, Volume};

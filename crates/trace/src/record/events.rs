@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 
 use super::fields::Fields;
+use super::form::Form;
 use super::target::{Target, Targets};
-use super::text::Form;
 use crate::kernel::{FileSystem, Format, Instance, KernelError, any_of, kernel_dev};
 use crate::model::{
     FRAME_HEADER_BYTES, FRAME_UNIT_BYTES, PAGE_UNIT_BYTES, WAL_HEADER_BYTES, WRITE_LOCK_AT,

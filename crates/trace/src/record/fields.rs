@@ -1,6 +1,6 @@
 //! Where an event has the fields that the recorder reads.
 
-use super::text::Form;
+use super::form::Form;
 use crate::kernel::{Field, Format};
 
 /// Looked up once for each event, not for each record. `None` if the event has no such field.

@@ -25,11 +25,13 @@
 //! 4. Of several files, each is a recording of its own, and each event is in one (`boundary.rs`).
 
 mod boundary;
+mod counts;
 mod digits;
 mod engine;
 mod error;
 mod events;
 mod fields;
+mod form;
 mod frames;
 mod head;
 mod labels;
@@ -58,6 +60,7 @@ use rustix::thread::CapabilitySet;
 use rustix::time::{ClockId, clock_gettime};
 
 pub use boundary::Limit;
+pub use counts::Counts;
 pub use error::RecordError;
 pub use labels::{Labels, LabelsError};
 pub use parts::{Parts, PartsError};
@@ -93,25 +96,6 @@ pub struct Options {
     pub syscalls: bool,
     /// Stand at the head of the recording.
     pub labels: Labels,
-}
-
-/// What a recording contains so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub events: u64,
-    /// Bytes of the writes that were queued at the asked-for devices, by what they belong to.
-    pub data_bytes: u64,
-    pub journal_bytes: u64,
-    pub metadata_bytes: u64,
-    /// Of an unknown file.
-    pub unknown_bytes: u64,
-    /// Of the data, what the recorder itself wrote to its files.
-    pub own_bytes: u64,
-    /// Events that the kernel had no room for.
-    pub lost: u64,
-    /// Complete files of a recording of several, and the bytes in all of them.
-    pub files: u64,
-    pub files_bytes: u64,
 }
 
 /// Records from its making until [`Recorder::finish`]. [`Recorder::turn`] must be called again and

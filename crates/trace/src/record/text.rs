@@ -9,33 +9,11 @@
 
 use super::digits::{aligned, decimal, hexadecimal, signed};
 use super::fields::Fields;
+use super::form::Form;
 use crate::kernel::{Field, device_pair};
 
 /// Width of what has a fixed width in the kernel's own text.
 const COMM_COLUMNS: usize = 16;
-
-/// How an event's fields are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Queue,
-    /// Inserted, or sent to the device.
-    Request,
-    Complete,
-    /// The end at a device that hands its requests on.
-    BioComplete,
-    /// From one device to another.
-    Remap,
-    /// `dev 7,0 ino 12 …`
-    Ext4,
-    /// `dev = (7,0), ino = 12, …`
-    F2fs,
-    Jbd2,
-    /// `dev=0x7:0x0 ino=0xc fl_type=F_WRLCK …`
-    Lock,
-    Marker,
-    /// `field=value …`
-    Fields,
-}
 
 /// The head of a line about a thread, up to the processor. An empty `comm`: unknown.
 pub(super) fn thread(thread: u32, comm: &[u8], process: Option<u32>) -> Vec<u8> {

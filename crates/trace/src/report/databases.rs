@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use super::by_class::ByClass;
 use super::collect::Trace;
-use super::tables::ByClass;
 use super::tally::OfDatabase;
 
 /// In place of the names of those that came when there was no room for more names.

@@ -4,11 +4,13 @@
 //! transactions" (MobileSoft'16). There are also findings in words, and a page that shows all.
 //!
 //! ```text
-//! transactions → entries    what is kept of each; the requests of a few  collect.rs, sample.rs
-//!              → tally      sums, and numbers for quantiles               tally.rs, values.rs
+//! transactions → entries    what is kept of each; the requests of a few  collect.rs, entry.rs,
+//!                                                                        sample.rs
+//!              → tally      sums, and numbers for quantiles               tally.rs, values.rs,
+//!                                                                        by_class.rs
 //!              → tables     quantiles, sums, shares, curves              tables.rs, quantiles.rs,
 //!                                                                        databases.rs
-//!              → findings   sentences with their numbers                 findings/
+//!              → findings   sentences with their numbers                 findings/, words.rs
 //!              → page       one HTML file                                page.rs, columns.rs,
 //!                                                                        ../../assets
 //! events, transactions → lines of a trace for ui.perfetto.dev            perfetto.rs, depth.rs
@@ -25,10 +27,12 @@
 //! - Rolled back transactions count, since they cost as well.
 //! - A transaction over several databases counts for the one whose super-journal it has.
 
+mod by_class;
 mod collect;
 mod columns;
 mod databases;
 mod depth;
+mod entry;
 mod findings;
 mod page;
 mod perfetto;
@@ -37,16 +41,20 @@ mod sample;
 mod tables;
 mod tally;
 mod values;
+mod words;
 
-pub use collect::{Collector, Entry, Trace};
+pub use by_class::ByClass;
+pub use collect::{Collector, Trace};
 pub use databases::{DatabaseRow, OTHER_DATABASES};
-pub use findings::{Finding, count as grouped};
+pub use entry::Entry;
+pub use findings::Finding;
 pub use page::{frame, page};
 pub use perfetto::Perfetto;
 pub use quantiles::{Curve, Quantiles, curve, quantile};
 pub use sample::{Sample, Why};
-pub use tables::{ByClass, Tables};
+pub use tables::Tables;
 pub use tally::Tally;
+pub use words::count as grouped;
 
 use serde::Serialize;
 

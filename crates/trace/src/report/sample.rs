@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::collect::Entry;
+use super::entry::Entry;
 use crate::identify::Access;
 
 /// Databases of which requests are kept; later ones have none.

@@ -3,45 +3,15 @@
 
 use serde::Serialize;
 
+use super::by_class::ByClass;
 use super::collect::Trace;
 use super::databases::{self, DatabaseRow};
 use super::quantiles::{Curve, Quantiles};
 use super::values::Values;
+use super::words;
 
 const NS_PER_MS: f64 = 1e6;
 const BYTES_PER_KB: f64 = 1024.0;
-
-/// One thing for each class of bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ByClass<T> {
-    pub db: T,
-    pub journal: T,
-    pub fs_journal: T,
-    pub metadata: T,
-}
-
-impl<T> ByClass<T> {
-    /// In the order of [`super::CLASSES`].
-    pub fn of(make: impl FnMut(usize) -> T) -> ByClass<T> {
-        let [db, journal, fs_journal, metadata] = [0, 1, 2, 3].map(make);
-        ByClass { db, journal, fs_journal, metadata }
-    }
-
-    pub fn as_array(&self) -> [&T; 4] {
-        [&self.db, &self.journal, &self.fs_journal, &self.metadata]
-    }
-}
-
-impl ByClass<u64> {
-    pub fn total(&self) -> u64 {
-        self.as_array().into_iter().sum()
-    }
-
-    pub(super) fn add(&mut self, bytes: [u64; 4]) {
-        let own = [&mut self.db, &mut self.journal, &mut self.fs_journal, &mut self.metadata];
-        own.into_iter().zip(bytes).for_each(|(own, bytes)| *own += bytes);
-    }
-}
 
 /// All figures of one trace. Quantiles of no transactions are 0. What the trace lacks is not a
 /// number, and null in JSON.
@@ -94,7 +64,7 @@ impl Tables {
             notes.push(format!(
                 "{} transactions were written together with others: of KB a transaction only the \
                  average is known",
-                super::grouped(tally.sharing_count)
+                words::count(tally.sharing_count)
             ));
         }
         let databases = databases::rows(trace);

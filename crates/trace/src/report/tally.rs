@@ -3,8 +3,8 @@
 //! Up to a number of transactions that the caller chooses, quantiles are exact. Then each list of
 //! numbers becomes a sketch ([`super::values`]): fine for all together, rough for each database.
 
-use super::collect::Entry;
-use super::tables::ByClass;
+use super::by_class::ByClass;
+use super::entry::Entry;
 use super::values::{Grain, Values};
 use crate::identify::{JournalMode, Outcome, Reason, Synchronous};
 

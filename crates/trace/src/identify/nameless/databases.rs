@@ -2,12 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Place, Role, Run};
+use super::run::Run;
+use crate::identify::files::Role;
 use crate::identify::transaction::Landmark;
 use crate::model::DeviceId;
 
 /// Pages of a journal that are remembered.
 const BODY_COUNT_MAX: usize = 65_536;
+
+/// The place of a landmark, which stands for the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub device: DeviceId,
+    pub landmark: Landmark,
+    pub sector: u64,
+}
 
 #[derive(Debug)]
 struct Known {

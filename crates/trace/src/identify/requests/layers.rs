@@ -30,7 +30,7 @@
 //!   requests is also a part of them. Data of another file than the device's are no part.
 
 use super::{FLUSH_TAIL_NS, Item, Request, Requests, Slot};
-use crate::identify::transaction::Amount;
+use crate::identify::traffic::Amount;
 use crate::model::{Action, DeviceId, Event, SECTOR_BYTES};
 
 /// Where bytes, requests and flushes are counted.

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::identify::table::INPUT_COUNT;
-use crate::identify::transaction::Amount;
+use crate::identify::traffic::Amount;
 use crate::model::{Actor, DeviceId, Flags};
 
 fn input(letter: char) -> Input {

@@ -1,7 +1,8 @@
 //! Traces beside the first one.
 
-use super::{Finding, TRANSACTIONS_COUNT_MIN, amount, count, duration, finding};
+use super::finding::{Finding, TRANSACTIONS_COUNT_MIN, finding};
 use crate::report::tables::Tables;
+use crate::report::words::{amount, count, duration};
 
 pub(super) fn findings(tables: &[Tables]) -> Vec<Finding> {
     let Some((first, others)) = tables.split_first() else { return Vec::new() };

@@ -1,10 +1,11 @@
 //! What to know before one believes the other findings.
 
-use super::{Finding, count, finding, percent, share};
+use super::finding::{Finding, finding, share};
 use crate::identify::Reason;
 use crate::report::collect::Trace;
 use crate::report::tables::Tables;
 use crate::report::tally::CONFIDENCE_MIN;
+use crate::report::words::{count, percent};
 
 const UNSURE_SHARE_MIN: f64 = 0.1;
 

@@ -1,8 +1,9 @@
 //! Where the time goes.
 
-use super::{Finding, amount, count, duration, finding, percent, share, transactions};
+use super::finding::{Finding, finding, share, transactions};
 use crate::report::collect::Trace;
 use crate::report::tables::Tables;
+use crate::report::words::{amount, count, duration, percent};
 
 /// The tail is told if it is so many medians long. It also needs so many transactions that the
 /// quantile means something.

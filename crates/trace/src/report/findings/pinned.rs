@@ -2,10 +2,11 @@
 //!
 //! Who is in the way does not show: a reader's lock is no event of the trace.
 
-use super::{Finding, amount, count, finding};
+use super::finding::{Finding, finding};
 use crate::report::collect::Trace;
 use crate::report::databases::OTHER_DATABASES;
 use crate::report::tables::Tables;
+use crate::report::words::{amount, count};
 
 /// Eight times what SQLite lets a WAL grow to by default: 1,000 pages of 4 KB.
 const UNCHECKED_BYTES_MIN: u64 = 32 << 20;

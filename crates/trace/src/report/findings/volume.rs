@@ -1,12 +1,13 @@
 //! Where the bytes go.
 
-use super::{
-    Finding, GUARD, amount, count, database, finding, mostly_rollback, percent, share, strategy,
-    transactions, whole,
-};
+use super::finding::{Finding, finding, share, transactions};
+use crate::identify::JournalMode;
 use crate::report::collect::Trace;
 use crate::report::databases::OTHER_DATABASES;
+use crate::report::entry::Entry;
 use crate::report::tables::Tables;
+use crate::report::tally::Tally;
+use crate::report::words::{amount, count, percent};
 
 /// A smaller share of journaling is nothing to speak of.
 const JOURNALING_SHARE_MIN: f64 = 0.5;
@@ -17,6 +18,9 @@ const LARGE_MEDIANS_MIN: f64 = 100.0;
 const LARGE_BYTES_MIN: u64 = 1 << 20;
 const CHECKPOINT_SHARE_MIN: f64 = 0.1;
 const FLUSHES_MIN: f64 = 2.0;
+
+/// What `eager` asks of others, wherever it is advised.
+const GUARD: &str = "its guard keeps stock SQLite from opening the file meanwhile";
 
 pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
     [
@@ -174,4 +178,30 @@ fn largest(trace: &Trace, tables: &Tables) -> Option<Finding> {
                       COMMIT every some thousand rows.";
         finding("large transaction", tables, text, basis, action)
     })
+}
+
+/// The strategy of ours that most of the transactions had.
+fn strategy(trace: &Trace) -> Option<&'static str> {
+    match trace.tally.mode()? {
+        JournalMode::Eager => Some("eager"),
+        JournalMode::Waldio => Some("waldio"),
+        JournalMode::Maw => Some("maw"),
+        JournalMode::Wal if !trace.plain_databases.is_empty() => Some("plain"),
+        _ => None,
+    }
+}
+
+/// Whether most of the transactions keep old pages in a rollback journal.
+fn mostly_rollback(tally: &Tally) -> bool {
+    tally.undo_count * 2 > tally.count
+}
+
+/// "1,234 transactions, 56.1 MB"
+fn whole(tables: &Tables) -> String {
+    format!("{}, {}", transactions(tables), amount(tables.bytes.total() as f64))
+}
+
+/// The name of an entry's database.
+fn database<'a>(trace: &'a Trace, entry: &Entry) -> &'a str {
+    &trace.databases[entry.database as usize]
 }

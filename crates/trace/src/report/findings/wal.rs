@@ -7,12 +7,13 @@
 //! Steady state is assumed: the WAL keeps its size, and the file system journals nothing for a
 //! commit.
 
-use super::{Finding, TRANSACTIONS_COUNT_MIN, amount, count, finding, percent, share};
+use super::finding::{Finding, TRANSACTIONS_COUNT_MIN, finding, share};
 use crate::identify::JournalMode;
 use crate::report::collect::Trace;
 use crate::report::databases::OTHER_DATABASES;
 use crate::report::tables::Tables;
 use crate::report::tally::{OfDatabase, Undo, keeps_old_pages};
+use crate::report::words::{amount, count, percent};
 
 /// A smaller saving is not worth a change.
 const SAVED_SHARE_MIN: f64 = 0.1;
