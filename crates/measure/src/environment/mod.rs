@@ -1,12 +1,14 @@
 //! What a number depends on: it is part of every output, so that a result can be judged later.
 
+mod block_device;
 mod system;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use system::device;
+pub use block_device::DeviceInfo;
+pub(crate) use block_device::device;
 
 use crate::place::Place;
 use oneflush_trace::kernel::MountInfo;
@@ -31,22 +33,6 @@ pub struct Environment {
     pub cpu_model: String,
     pub cpu_count: usize,
     pub memory_bytes: u64,
-}
-
-/// `/sys/block/NAME`: a disk or loop device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeviceInfo {
-    pub name: String,
-    pub model: String,
-    /// Only for a loop device: whether it uses direct I/O on its backing file.
-    pub loop_direct_io: Option<bool>,
-    /// "write back" (a flush does something) or "write through".
-    pub write_cache: String,
-    pub fua: bool,
-    pub rotational: bool,
-    pub logical_block_bytes: u32,
-    pub physical_block_bytes: u32,
-    pub scheduler: String,
 }
 
 /// Looks around; what cannot be found out stays empty, because no run should fail for it.
@@ -75,24 +61,6 @@ pub fn collect(place: &Place) -> Environment {
         cpu_model,
         cpu_count,
         memory_bytes: system::memory_bytes(),
-    }
-}
-
-impl fmt::Display for DeviceInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.name)?;
-        if !self.model.is_empty() {
-            write!(f, " ({})", self.model)?;
-        }
-        match self.loop_direct_io {
-            Some(true) => write!(f, ", direct I/O")?,
-            Some(false) => write!(f, ", buffered")?,
-            None => write!(f, ", {}", if self.rotational { "rotating" } else { "not rotating" })?,
-        }
-        if !self.write_cache.is_empty() {
-            write!(f, ", {}{}", self.write_cache, if self.fua { " + FUA" } else { ", no FUA" })?;
-        }
-        write!(f, ", {} B sectors", self.logical_block_bytes)
     }
 }
 

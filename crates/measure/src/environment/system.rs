@@ -3,8 +3,6 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::DeviceInfo;
-
 pub(super) fn kernel() -> String {
     let uname = rustix::system::uname();
     format!("{} {}", uname.release().to_string_lossy(), uname.machine().to_string_lossy())
@@ -42,31 +40,6 @@ pub(super) fn memory_bytes() -> u64 {
         line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok()
     });
     kib.unwrap_or(0u64) * 1024
-}
-
-pub(crate) fn device(name: &str) -> DeviceInfo {
-    let read = |file: &str| {
-        fs::read_to_string(format!("/sys/block/{name}/{file}"))
-            .map(|text| text.trim().to_owned())
-            .ok()
-    };
-    let number = |file: &str| read(file).and_then(|text| text.parse().ok()).unwrap_or(0);
-    let scheduler = read("queue/scheduler").unwrap_or_default();
-    DeviceInfo {
-        name: name.to_owned(),
-        model: read("device/model").or_else(|| read("device/name")).unwrap_or_default(),
-        loop_direct_io: read("loop/dio").map(|text| text == "1"),
-        write_cache: read("queue/write_cache").unwrap_or_default(),
-        fua: number("queue/fua") != 0,
-        rotational: number("queue/rotational") != 0,
-        logical_block_bytes: number("queue/logical_block_size"),
-        physical_block_bytes: number("queue/physical_block_size"),
-        // "mq-deadline kyber [none]": the one in brackets is in use.
-        scheduler: scheduler
-            .split_once('[')
-            .and_then(|(_, rest)| rest.split_once(']'))
-            .map_or(scheduler.clone(), |(chosen, _)| chosen.to_owned()),
-    }
 }
 
 pub(super) fn date() -> String {

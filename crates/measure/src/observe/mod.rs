@@ -20,6 +20,7 @@
 //! `unattributed_bytes`; (3) between slices nothing is recorded.
 
 mod attribute;
+mod class;
 mod drain;
 mod error;
 mod shape;
@@ -37,6 +38,7 @@ use oneflush_trace::kernel::{FileSystem, KernelError, MountInfo, Volume};
 use oneflush_trace::record::Target;
 use serde::{Deserialize, Serialize};
 
+pub use class::{Class, ClassCounts};
 pub use error::ObserveError;
 pub use shape::WriteShape;
 pub use shared::{Done, Mark, SharedDisk};
@@ -45,29 +47,6 @@ use crate::place::{FlashCounts, FlashDevice, Place, flash};
 use attribute::Owners;
 use stat::DeviceStat;
 use trace::Trace;
-
-/// Whose bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Class {
-    Db,
-    /// Rollback journal, WAL or log.
-    Journal,
-    /// jbd2 journal, xfs log; at btrfs all metadata that a sync writes: its tree log.
-    FsJournal,
-    /// File-system metadata in place, `-shm`, and what no rule explains.
-    Other,
-}
-
-impl Class {
-    pub const ALL: [Class; 4] = [Class::Db, Class::Journal, Class::FsJournal, Class::Other];
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClassCounts {
-    pub bytes: u64,
-    pub writes: u64,
-}
 
 /// Where the numbers come from, and so how far they can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

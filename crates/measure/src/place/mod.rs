@@ -19,11 +19,11 @@ mod error;
 #[cfg_attr(not(feature = "flash"), path = "no_flash.rs")]
 pub mod flash;
 mod flash_counts;
+mod fs_kind;
 mod loopdev;
 mod mkfs;
 mod mounted;
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,11 +32,12 @@ use std::str::FromStr;
 use oneflush_trace::kernel::Guard;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use error::PlaceError;
 pub use flash::{FlashDevice, FlashKind};
 pub use flash_counts::FlashCounts;
+pub use fs_kind::FsKind;
 pub use loopdev::LoopDevice;
 pub use mounted::Mounted;
 
@@ -59,45 +60,6 @@ pub enum Storage {
     File,
     /// The same on an emulated flash device. `program` is the program `oneflush`, which serves it.
     Flash { kind: FlashKind, program: PathBuf },
-}
-
-/// File systems that a scratch place can be made with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FsKind {
-    Ext4,
-    Xfs,
-    Btrfs,
-    /// ext4 whose journal has an area for small commits: its feature `fast_commit`.
-    #[serde(rename = "ext4-fast-commit")]
-    Ext4FastCommit,
-}
-
-impl FsKind {
-    pub const ALL: [FsKind; 4] = [FsKind::Ext4, FsKind::Xfs, FsKind::Btrfs, FsKind::Ext4FastCommit];
-
-    /// The name that users know.
-    pub fn name(self) -> &'static str {
-        match self {
-            FsKind::Ext4FastCommit => "ext4-fast-commit",
-            other => other.kernel_name(),
-        }
-    }
-
-    /// The name that mount(2) knows.
-    fn kernel_name(self) -> &'static str {
-        match self {
-            FsKind::Ext4 | FsKind::Ext4FastCommit => "ext4",
-            FsKind::Xfs => "xfs",
-            FsKind::Btrfs => "btrfs",
-        }
-    }
-}
-
-impl fmt::Display for FsKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
 }
 
 impl FromStr for FsKind {

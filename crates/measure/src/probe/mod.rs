@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 pub use latency::{Latency, RawWrite};
+pub use query::{AtomicWrite, DirectIo};
 
 use crate::environment::{self, DeviceInfo};
 use crate::place::{Place, PlaceError};
@@ -43,30 +44,6 @@ pub struct Probe {
     pub strategies: Vec<String>,
     /// What each of them does here.
     pub ground: Vec<Verdict>,
-}
-
-/// `statx(STATX_DIOALIGN)`, Linux 6.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "direct_io", rename_all = "snake_case")]
-pub enum DirectIo {
-    Refused,
-    /// It can be opened so, but the kernel does not tell the alignment.
-    Unknown,
-    Aligned {
-        memory_bytes: u32,
-        offset_bytes: u32,
-    },
-}
-
-/// `statx(STATX_WRITE_ATOMIC)`, Linux 6.11: a write of this size is on the device as a whole or not
-/// at all. It is no provider of `maw`: a commit is seldom one aligned range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct AtomicWrite {
-    pub unit_bytes_min: u32,
-    pub unit_bytes_max: u32,
-    /// Up to here the device does it. Above, the file system. 0: nothing is said of it.
-    pub unit_bytes_max_opt: u32,
-    pub segments_max: u32,
 }
 
 #[derive(Debug, thiserror::Error)]

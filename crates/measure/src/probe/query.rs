@@ -6,11 +6,34 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Statx, StatxFlags};
-
-use super::{AtomicWrite, DirectIo};
+use serde::Serialize;
 
 /// STATX_WRITE_ATOMIC of Linux 6.11.
 const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x0001_0000);
+
+/// `statx(STATX_DIOALIGN)`, Linux 6.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "direct_io", rename_all = "snake_case")]
+pub enum DirectIo {
+    Refused,
+    /// It can be opened so, but the kernel does not tell the alignment.
+    Unknown,
+    Aligned {
+        memory_bytes: u32,
+        offset_bytes: u32,
+    },
+}
+
+/// `statx(STATX_WRITE_ATOMIC)`, Linux 6.11: a write of this size is on the device as a whole or not
+/// at all. It is no provider of `maw`: a commit is seldom one aligned range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct AtomicWrite {
+    pub unit_bytes_min: u32,
+    pub unit_bytes_max: u32,
+    /// Up to here the device does it. Above, the file system. 0: nothing is said of it.
+    pub unit_bytes_max_opt: u32,
+    pub segments_max: u32,
+}
 
 pub(super) struct Facts {
     pub(super) direct_io: DirectIo,

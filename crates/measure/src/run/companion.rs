@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::failure::Failure;
 use super::latency::Latencies;
-use super::turns::Turn;
+use super::turn::Turn;
 use super::worker::{Arrival, Start};
 use crate::clock;
 use crate::database;

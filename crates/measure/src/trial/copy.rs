@@ -20,12 +20,12 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use oneflush_vfs::survey;
 
-use super::original::Database;
+use super::original::{Database, beside, journal_of};
 use super::{TrialError, lock};
 use crate::interrupt;
 use crate::mode::Journal;
@@ -58,16 +58,6 @@ pub struct Copied {
     pub cloned: bool,
     /// Of the WAL or the hot journal that came with it.
     pub side_bytes: u64,
-}
-
-pub fn journal_of(database: &Path) -> PathBuf {
-    beside(database, "-journal")
-}
-
-fn beside(database: &Path, suffix: &str) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Copies the database to `to`, with what beside it belongs to its state, before `deadline`.

@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use serde::Serialize;
 
+use super::TrialError;
 use super::belief::{self, Limits, Sample, median};
 use super::work::{self, Share, Work};
-use super::{TrialError, WRITERS};
 use crate::clock;
 use crate::database::{self, DatabaseError};
 use crate::floor::FloorFile;
@@ -36,6 +36,9 @@ use crate::mode::Mode;
 use crate::observe::{Done, SharedDisk};
 use crate::run::latency::Latencies;
 use crate::written::Written;
+
+/// How many write at the same time.
+pub const WRITERS: [u32; 2] = [1, 8];
 
 const FLOOR_WRITES: u32 = 20;
 const IDLE: Duration = Duration::from_millis(60);

@@ -15,6 +15,7 @@
 //! transactions. A trial has none of these: it has the user's disk, one copy and some seconds.
 
 mod belief;
+mod commit;
 mod copy;
 mod error;
 mod lock;
@@ -30,9 +31,10 @@ use oneflush_trace::kernel::MountInfo;
 use oneflush_vfs::{Fault, Ground, StrategyKind, Tried, Verdict};
 use serde::Serialize;
 
+pub use commit::Commit;
 pub use copy::Copied;
 pub use error::TrialError;
-pub use measure::{Counted, Figures, Measured, Quiet};
+pub use measure::{Counted, Figures, Measured, Quiet, WRITERS};
 use original::Original;
 pub use pages::Pages;
 use work::{ChooseError, Work};
@@ -47,9 +49,6 @@ use crate::run::Progress;
 pub const SECONDS_MIN: u64 = 1;
 pub const SECONDS_DEFAULT: u64 = 30;
 pub const SECONDS_MAX: u64 = 3_600;
-
-/// How many write at the same time.
-pub const WRITERS: [u32; 2] = [1, 8];
 
 const ROUNDS: u32 = 5;
 /// Of a measurement; shorter ones are only in a round that would not end otherwise.
@@ -108,26 +107,6 @@ pub struct Facts {
     pub cloned: bool,
     /// Of the WAL or hot journal that came with it.
     pub side_bytes: u64,
-}
-
-/// What a commit is.
-#[derive(Clone, Debug, Serialize)]
-pub struct Commit {
-    /// The user's table; none: one of ours.
-    pub table: Option<String>,
-    /// Of so many that could be taken it is the largest, unless it was asked for.
-    pub tables: usize,
-    pub asked: bool,
-    /// None: of ours, or SQLite cannot walk its tree.
-    pub pages: Option<Pages>,
-    pub rows: u64,
-    /// There are so many or more.
-    pub rows_counted_max: bool,
-    pub indexes: u32,
-    #[serde(skip)]
-    quoted: String,
-    #[serde(skip)]
-    rowid: &'static str,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -61,7 +61,7 @@ impl Original {
         }
         let journal = match survey.journal_mode {
             "wal" => Journal::Wal,
-            _ => rollback_journal(&super::copy::journal_of(&path)),
+            _ => rollback_journal(&journal_of(&path)),
         };
         Ok(Original::Database(Database {
             named: named.to_owned(),
@@ -96,6 +96,16 @@ impl Original {
             Original::Directory(_) => Journal::Delete,
         }
     }
+}
+
+pub fn journal_of(database: &Path) -> PathBuf {
+    beside(database, "-journal")
+}
+
+pub fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// The file says "rollback". What the last transaction has left of its journal says which mode.

@@ -18,8 +18,9 @@ use rusqlite::Connection;
 use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
+use super::part::Part;
 use super::unit::PIECE_BYTES;
-use super::{Step, Stream, Unit, WorkerSpec, WorkloadError};
+use super::{FileError, Step, Stream, Unit, WorkloadError};
 use crate::clock;
 
 const BLOCK_BYTES: usize = 4 << 10;
@@ -51,20 +52,6 @@ pub enum Files {
     ColdRead,
     /// A block that is not in the page cache, each once, in random order.
     ColdReadRandom,
-}
-
-/// What cannot be done with a worker's file.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {reason}", path.display())]
-pub struct FileError {
-    pub path: PathBuf,
-    pub reason: io::Error,
-}
-
-impl FileError {
-    pub fn is_disk_full(&self) -> bool {
-        self.reason.kind() == io::ErrorKind::StorageFull
-    }
 }
 
 impl Files {
@@ -245,12 +232,12 @@ pub struct FilesStream {
 }
 
 impl FilesStream {
-    pub fn new(path: PathBuf, files: Files, spec: &WorkerSpec) -> Result<Self, WorkloadError> {
-        let seed = u64::from(spec.index);
+    pub fn new(path: PathBuf, files: Files, part: Part) -> Result<Self, WorkloadError> {
+        let seed = u64::from(part.index);
         // A file that is open for writing may be handed over, and leave the cache, at a sync.
         let opened = OpenOptions::new().read(files.is_read()).write(!files.is_read()).open(&path);
         let file = opened.map_err(of_file(&path))?;
-        let share = spec.share();
+        let share = part.share();
         let mut random = fastrand::Rng::with_seed(seed);
         let mut order = Vec::new();
         match files {
@@ -352,28 +339,15 @@ pub(super) fn name(worker_index: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Workload;
-
-    fn spec(directory: &Path, files: Files, transactions: u64) -> WorkerSpec {
-        WorkerSpec {
-            workload: Workload::Files(files),
-            mode: "files".parse().unwrap(),
-            directory: directory.to_owned(),
-            index: 1,
-            connections: 2,
-            transactions,
-            rate: None,
-        }
-    }
 
     #[test]
     fn each_does_its_share_and_the_file_is_as_it_must_be() {
         let folder = tempfile::tempdir().unwrap();
+        let part = Part { index: 1, connections: 2, transactions: 15 };
         for (files, word) in Files::ALL {
             let path = folder.path().join(word);
-            let spec = spec(folder.path(), files, 15);
-            files.set_up(&path, spec.share()).unwrap();
-            let mut stream = FilesStream::new(path.clone(), files, &spec).unwrap();
+            files.set_up(&path, part.share()).unwrap();
+            let mut stream = FilesStream::new(path.clone(), files, part).unwrap();
             let mut steps = 0;
             while let Step::Done { latency_ns } = stream.step().unwrap() {
                 steps += 1;
@@ -381,7 +355,7 @@ mod tests {
             }
             stream.finish().unwrap();
             assert_eq!(steps, 7, "{word}");
-            files.verify(&path, spec.share()).unwrap();
+            files.verify(&path, part.share()).unwrap();
         }
     }
 

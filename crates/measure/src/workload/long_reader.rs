@@ -13,8 +13,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+use super::part::Part;
 use super::table::{Operation, TableStream};
-use super::{Step, Stream, Task, WorkerSpec, WorkloadError};
+use super::{Step, Stream, Task, WorkloadError};
 use crate::clock;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -56,13 +57,9 @@ pub struct LongReaderStream {
 }
 
 impl LongReaderStream {
-    pub fn new(
-        connection: Connection,
-        long_reader: LongReader,
-        spec: &WorkerSpec,
-    ) -> LongReaderStream {
+    pub fn new(connection: Connection, long_reader: LongReader, part: Part) -> LongReaderStream {
         LongReaderStream {
-            inserts: TableStream::new(connection, Operation::Insert, spec),
+            inserts: TableStream::new(connection, Operation::Insert, part),
             length: long_reader.phase_ends()[2],
             end_ns: None,
         }

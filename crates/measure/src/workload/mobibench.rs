@@ -14,7 +14,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{Operation, Step, Stream, WorkerSpec, WorkloadError};
+use super::part::Part;
+use super::{Operation, Step, Stream, WorkloadError};
 use crate::clock;
 use crate::database;
 use crate::mode::Mode;
@@ -165,10 +166,15 @@ pub struct MobibenchStream {
 }
 
 impl MobibenchStream {
-    pub fn new(connection: Connection, mobibench: Mobibench, spec: &WorkerSpec) -> MobibenchStream {
-        let share = spec.share();
+    pub fn new(
+        connection: Connection,
+        mobibench: Mobibench,
+        mode: Mode,
+        part: Part,
+    ) -> MobibenchStream {
+        let share = part.share();
         let first_rows = mobibench.first_rows(share);
-        let mut random = fastrand::Rng::with_seed(u64::from(spec.index));
+        let mut random = fastrand::Rng::with_seed(u64::from(part.index));
         let ids = (0..mobibench.databases)
             .map(|_| {
                 let mut ids: Vec<u64> = (0..first_rows.max(share)).collect();
@@ -180,7 +186,7 @@ impl MobibenchStream {
             .collect();
         MobibenchStream {
             connection,
-            mode: spec.mode.clone(),
+            mode,
             random,
             insert_value: letters(INSERT_LETTERS),
             update_value: letters(UPDATE_LETTERS),

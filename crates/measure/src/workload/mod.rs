@@ -16,30 +16,37 @@ pub mod file_trace;
 mod files;
 mod long_reader;
 mod mobibench;
+mod part;
 mod reads;
 mod reopen;
 pub mod replay;
+mod stream;
 mod table;
 mod task;
 mod unit;
+mod value;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-pub use error::WorkloadError;
-pub use file_trace::{FileTrace, FileTraceError};
-pub use files::{FileError, Files};
+pub use error::{FileError, FileTraceError, ReplayError, WorkloadError};
+pub use file_trace::FileTrace;
+pub use files::Files;
 pub use long_reader::LongReader;
 pub use mobibench::Mobibench;
+use part::Part;
+pub use part::share;
 pub use reads::{Access, Reads};
-pub use replay::{Replay, ReplayError};
+pub use replay::Replay;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
+pub use stream::{Step, Stream};
 pub use table::Operation;
 pub use task::Task;
 pub use unit::{MB, Unit};
+pub(crate) use value::random_value;
 
 use crate::database::{self, DatabaseError};
 use crate::mode::{Journal, Mode};
@@ -54,14 +61,6 @@ const TRANSACTIONS_DEFAULT: u64 = 2000;
 /// The allocation of the WAL costs 5 or 6 blocks of the file system's journal. A likely reason for
 /// the sixth is a file in more than 4 pieces, which needs a block for its extents.
 const GROWING_TRANSACTIONS_DEFAULT: u64 = 1000;
-
-const VALUE_BYTES: usize = 100;
-
-/// A text that no two rows share and that does not compress. Strategies that write differences must
-/// not profit from constant rows.
-pub(crate) fn random_value(random: &mut fastrand::Rng) -> String {
-    std::iter::repeat_with(|| random.alphanumeric()).take(VALUE_BYTES).collect()
-}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Workload {
@@ -100,34 +99,13 @@ pub struct WorkerSpec {
 impl WorkerSpec {
     /// This worker's part of the transactions.
     pub fn share(&self) -> u64 {
-        share(self.transactions, self.connections, self.index)
+        self.part().share()
     }
-}
 
-/// What a step did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Changed something and committed it, or did another unit of its workload.
-    Done { latency_ns: u64 },
-    /// Only read, or failed and was counted.
-    NothingWritten,
-    /// There are no more.
-    Finished,
-}
-
-/// The transactions of one connection, one after the other.
-pub trait Stream {
-    fn step(&mut self) -> Result<Step, WorkloadError>;
-
-    /// What belongs to the measured work but comes after the last transaction.
-    fn finish(&mut self) -> Result<(), WorkloadError>;
-
-    /// Statements that failed, by message: only replays go on after a failure.
-    fn failures(&self) -> BTreeMap<String, u64>;
-
-    /// Any of the stream's connections, to ask the VFS for its statistics. None where it keeps none
-    /// open.
-    fn connection(&self) -> Option<&Connection>;
+    fn part(&self) -> Part {
+        let WorkerSpec { index, connections, transactions, .. } = *self;
+        Part { index, connections, transactions }
+    }
 }
 
 impl Workload {
@@ -381,26 +359,30 @@ fn attached(word: &str) -> Option<u32> {
 
 /// Opens worker `spec.index`'s connection and prepares its transactions.
 pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, WorkloadError> {
+    let part = spec.part();
     let open = || open_databases(&spec.workload, &spec.directory, &spec.mode, spec.index);
     Ok(match &spec.workload {
         Workload::Reopen => {
             let path = spec.directory.join(&spec.workload.databases(spec.index)[0]);
-            Box::new(reopen::ReopenStream::new(path, spec))
+            Box::new(reopen::ReopenStream::new(path, spec.mode.clone(), part))
         }
-        Workload::Reads(reads) => Box::new(reads::ReadsStream::new(open()?, *reads, spec)?),
+        Workload::Reads(reads) => Box::new(reads::ReadsStream::new(open()?, *reads, part)?),
         Workload::LongReader(long_reader) => {
-            Box::new(long_reader::LongReaderStream::new(open()?, *long_reader, spec))
+            Box::new(long_reader::LongReaderStream::new(open()?, *long_reader, part))
         }
-        Workload::Table(operation) => Box::new(table::TableStream::new(open()?, *operation, spec)),
-        Workload::Mobibench(mobibench) => {
-            Box::new(mobibench::MobibenchStream::new(open()?, mobibench.clone(), spec))
-        }
+        Workload::Table(operation) => Box::new(table::TableStream::new(open()?, *operation, part)),
+        Workload::Mobibench(mobibench) => Box::new(mobibench::MobibenchStream::new(
+            open()?,
+            mobibench.clone(),
+            spec.mode.clone(),
+            part,
+        )),
         Workload::Replay(replay) => {
             Box::new(replay::ReplayStream::new(open()?, replay.statements_of(spec.index)?))
         }
         Workload::Files(files) => {
             let path = spec.directory.join(files::name(spec.index));
-            Box::new(files::FilesStream::new(path, *files, spec)?)
+            Box::new(files::FilesStream::new(path, *files, part)?)
         }
         Workload::FileTrace(trace) => {
             let folder = spec.directory.join(file_trace::FOLDER);
@@ -422,12 +404,6 @@ pub fn open_databases(
         database::attach(&connection, &directory.join(file), &format!("db{at}"), mode)?;
     }
     Ok(connection)
-}
-
-/// Worker `index`'s part of `total`, as even as it gets.
-pub fn share(total: u64, connections: u32, index: u32) -> u64 {
-    let (connections, index) = (u64::from(connections), u64::from(index));
-    total / connections + u64::from(index < total % connections)
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{Step, Stream, VALUE_BYTES, WorkerSpec, WorkloadError};
+use super::part::Part;
+use super::value::VALUE_BYTES;
+use super::{Step, Stream, WorkloadError};
 use crate::clock;
 
 pub(super) const ROWS: u64 = 100_000;
@@ -124,10 +126,10 @@ impl ReadsStream {
     pub fn new(
         connection: Connection,
         reads: Reads,
-        spec: &WorkerSpec,
+        part: Part,
     ) -> Result<ReadsStream, WorkloadError> {
-        let random = fastrand::Rng::with_seed(u64::from(spec.index));
-        let (rows, left) = (reads.rows(), spec.share());
+        let random = fastrand::Rng::with_seed(u64::from(part.index));
+        let (rows, left) = (reads.rows(), part.share());
         let mut stream = ReadsStream { connection, access: Access::Scan, rows, random, left };
         stream.read()?;
         stream.access = reads.access;

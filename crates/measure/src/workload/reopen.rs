@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
-use super::{Step, Stream, WorkerSpec, WorkloadError, random_value};
+use super::part::Part;
+use super::{Step, Stream, WorkloadError, random_value};
 use crate::clock;
 use crate::database;
 use crate::mode::Mode;
@@ -37,9 +38,9 @@ pub struct ReopenStream {
 }
 
 impl ReopenStream {
-    pub fn new(path: PathBuf, spec: &WorkerSpec) -> ReopenStream {
-        let random = fastrand::Rng::with_seed(u64::from(spec.index));
-        ReopenStream { path, mode: spec.mode.clone(), random, left: spec.share() }
+    pub fn new(path: PathBuf, mode: Mode, part: Part) -> ReopenStream {
+        let random = fastrand::Rng::with_seed(u64::from(part.index));
+        ReopenStream { path, mode, random, left: part.share() }
     }
 }
 

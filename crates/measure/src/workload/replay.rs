@@ -14,6 +14,7 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection};
 use serde::{Deserialize, Serialize};
 
+pub use super::error::ReplayError;
 use super::{Step, Stream, WorkloadError};
 use crate::clock;
 
@@ -27,23 +28,6 @@ pub struct Replay {
     pub serial: bool,
     /// How many numbered files there are.
     pub files: u32,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    #[error("{path}: {source}; --sql takes a directory with loading.sql and 0.sql, 1.sql, …")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("{path} is not SQL: line {line} is not UTF-8 text; record one SQL statement a line")]
-    NotText { path: PathBuf, line: usize },
-    #[error(
-        "{path} is not SQL: not one of its {lines} lines is a statement ({first}); record one SQL \
-            statement a line"
-    )]
-    NotSql { path: PathBuf, lines: usize, first: String },
-    #[error("{path} is empty; record one SQL statement a line")]
-    Empty { path: PathBuf },
-    #[error("checking the recording in an in-memory database: {0}")]
-    Check(#[from] rusqlite::Error),
 }
 
 impl Replay {

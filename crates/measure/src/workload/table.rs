@@ -17,7 +17,8 @@ use std::fmt;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{Step, Stream, WorkerSpec, WorkloadError, random_value};
+use super::part::Part;
+use super::{Step, Stream, WorkloadError, random_value};
 use crate::clock;
 
 /// Rows before an update or mixed workload. They take some 300 pages, so two in a row seldom meet
@@ -170,18 +171,18 @@ pub struct TableStream {
 }
 
 impl TableStream {
-    pub fn new(connection: Connection, operation: Operation, spec: &WorkerSpec) -> TableStream {
-        let rows = operation.first_rows(spec.connections, spec.transactions);
+    pub fn new(connection: Connection, operation: Operation, part: Part) -> TableStream {
+        let rows = operation.first_rows(part.connections, part.transactions);
         let is_own = |id: &i64| {
             operation != Operation::Indexed
-                && id % i64::from(spec.connections) == i64::from(spec.index)
+                && id % i64::from(part.connections) == i64::from(part.index)
         };
         let own = (1..=rows as i64).filter(is_own).collect();
         TableStream {
             connection,
             operation,
-            random: fastrand::Rng::with_seed(u64::from(spec.index)),
-            left: spec.share(),
+            random: fastrand::Rng::with_seed(u64::from(part.index)),
+            left: part.share(),
             own,
         }
     }

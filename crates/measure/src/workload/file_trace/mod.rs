@@ -26,9 +26,8 @@ use plan::Plan;
 pub use play::PlayStream;
 use serde::{Deserialize, Serialize};
 
-use super::MB;
-use super::WorkloadError;
-use super::files::FileError;
+pub use super::error::FileTraceError;
+use super::{FileError, MB, WorkloadError};
 use line::Line;
 
 /// In the run's directory.
@@ -50,25 +49,6 @@ pub struct Totals {
     pub syncs: u64,
     pub written_bytes: u64,
     pub read_bytes: u64,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum FileTraceError {
-    #[error(
-        "{}: {reason}; --replay takes a file with lines of file operations, such as \
-            `24 6542073 write 199 698`", path.display()
-    )]
-    Read { path: PathBuf, reason: io::Error },
-    #[error(
-        "{}, line {number}: {reason}; a line is `thread microseconds operation arguments`, such as \
-            `24 6542073 write 199 698`", path.display()
-    )]
-    NotALine { path: PathBuf, number: usize, reason: &'static str },
-    #[error(
-        "{}: nothing in it can be replayed; it needs lines such as `24 6542073 write 199 698` and \
-            `24 6542100 fsync 199 0`, and the opening of descriptor 199 before", path.display()
-    )]
-    Nothing { path: PathBuf },
 }
 
 impl FileTrace {

@@ -18,8 +18,7 @@ use rusqlite::Connection;
 
 use super::plan::{Action, FileId, Plan, Step};
 use super::{FileTrace, FileTraceError};
-use crate::workload::files::FileError;
-use crate::workload::{Stream, WorkloadError};
+use crate::workload::{FileError, Stream, WorkloadError};
 use crate::{clock, interrupt};
 
 /// How often a thread that waits looks whether the replay is given up.
