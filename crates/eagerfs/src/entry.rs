@@ -20,19 +20,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::lower::{Attribute, Identity, Kind, Made};
-
-/// The number of an object of the mounted file system. It is not used again while the log lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ObjectId(pub u64);
-
-/// The directory that is mounted.
-pub const ROOT: ObjectId = ObjectId(1);
-
-/// The number of an operation. They are numbered from 1 in the order in which the lower saw them.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-pub struct Seq(pub u64);
+pub use crate::numbers::{ObjectId, ROOT, Seq};
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -114,6 +102,11 @@ impl Op {
             Op::Set { .. } | Op::Shrink { .. } => [None, None],
         };
         two.into_iter().flatten()
+    }
+
+    /// The objects that it changes, and the directories of its names.
+    pub(crate) fn named(&self) -> impl Iterator<Item = ObjectId> {
+        self.objects().chain(self.places().map(|at| at.dir))
     }
 }
 

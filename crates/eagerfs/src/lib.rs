@@ -8,6 +8,7 @@
 //! |---|---|
 //! | what is asked of the directory below | `lower.rs` |
 //! | what a record holds | `entry.rs` |
+//! | numbers of objects and operations | `numbers.rs` |
 //! | how entries become records | `records.rs` |
 //! | how bytes are packed | `pack.rs` (P1 to P3) |
 //! | operations, syncs, epochs | `tree/` (invariants T1 to T9 at its head) |
@@ -29,6 +30,7 @@ pub mod mark;
 #[cfg(feature = "mount")]
 pub mod mount;
 pub mod mutant;
+mod numbers;
 pub mod pack;
 pub mod records;
 pub mod recovery;

@@ -3,7 +3,7 @@
 
 use oneflush_blocklog::Uuid;
 
-use crate::entry::Seq;
+use crate::numbers::Seq;
 
 /// The first eight bytes of the log's UUID, and the number of an operation, its largest digit
 /// first. So marks of one log compare as their numbers.

@@ -4,12 +4,13 @@
 use std::io;
 
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chmod, chownat,
-    getxattr, listxattr, removexattr, setxattr, utimensat,
+    AtFlags, CWD, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chmod, chownat, getxattr,
+    listxattr, removexattr, setxattr, utimensat,
 };
 use rustix::io::Errno;
 
 use super::Directory;
+use super::contents::OMITTED;
 use super::node::{Node, path_of};
 use crate::lower::{Attribute, Time};
 
@@ -49,8 +50,6 @@ pub fn set(node: &Node, attribute: &Attribute) -> io::Result<()> {
     }
     Ok(())
 }
-
-pub const OMITTED: Timespec = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
 
 fn timespec(time: Time) -> Timespec {
     Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() }

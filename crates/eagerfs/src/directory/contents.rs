@@ -8,12 +8,14 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{Timespec, Timestamps, futimens};
+use rustix::fs::{Timespec, Timestamps, UTIME_OMIT, futimens};
 use rustix::io::Errno;
 
-use super::attributes::OMITTED;
 use super::identity;
 use super::node::Node;
+
+/// A time that stays as it is.
+pub const OMITTED: Timespec = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
 
 pub fn write(node: &Node, offset: u64, bytes: &[u8]) -> io::Result<()> {
     change(node, |file| file.write_all_at(bytes, offset))

@@ -10,7 +10,6 @@ use std::io;
 use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstatfs};
 use rustix::io::Errno;
 
-use super::Directory;
 use crate::lower::Mark;
 
 const OF_ROOT: &str = "trusted.oneflush.mark";
@@ -38,10 +37,10 @@ pub fn keeps_order(top: &File) -> io::Result<bool> {
     Ok([EXT4, XFS].contains(&(fstatfs(top)?.f_type as u64)))
 }
 
-pub fn read(directory: &Directory) -> io::Result<Option<Mark>> {
+pub fn read(top: &File) -> io::Result<Option<Mark>> {
     for name in [OF_ROOT, OF_OTHERS] {
         let mut mark = Mark::default();
-        match fgetxattr(directory.top(), name, &mut mark) {
+        match fgetxattr(top, name, &mut mark) {
             Ok(length) if length == mark.len() => return Ok(Some(mark)),
             // Somebody else's.
             Ok(_) | Err(Errno::NODATA | Errno::RANGE) => {}
@@ -51,15 +50,16 @@ pub fn read(directory: &Directory) -> io::Result<Option<Mark>> {
     Ok(None)
 }
 
-pub fn set(directory: &Directory, mark: Option<&Mark>) -> io::Result<()> {
-    let Some(own) = directory.mark_name else {
+/// `own`: the name of this process's mark. `None`: it can leave none.
+pub fn set(top: &File, own: Option<&str>, mark: Option<&Mark>) -> io::Result<()> {
+    let Some(own) = own else {
         return if mark.is_none() { Ok(()) } else { Err(io::ErrorKind::Unsupported.into()) };
     };
     if let Some(mark) = mark {
-        return Ok(fsetxattr(directory.top(), own, mark, XattrFlags::empty())?);
+        return Ok(fsetxattr(top, own, mark, XattrFlags::empty())?);
     }
     for name in [OF_ROOT, OF_OTHERS] {
-        match fremovexattr(directory.top(), name) {
+        match fremovexattr(top, name) {
             Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
             // Another's, whom this user cannot speak for.
             Err(Errno::PERM | Errno::ACCESS) if name != own => {}

@@ -4,12 +4,23 @@
 //! count. The lower does that by itself, as the kernel does in `posix_acl_create`. Here is only
 //! computed which mode comes out, for the record of the making.
 
+use crate::directory::{Directory, Extended};
+use crate::lower::Lower;
+
 /// Names of the attributes that hold the lists.
 pub const ACCESS: &[u8] = b"system.posix_acl_access";
 pub const DEFAULT: &[u8] = b"system.posix_acl_default";
 
 pub fn is_list(name: &[u8]) -> bool {
     name == ACCESS || name == DEFAULT
+}
+
+/// True if the lower has access control lists.
+pub fn has_lists(lower: &Directory) -> bool {
+    match lower.extended(&lower.root(), ACCESS) {
+        Ok(_) => true,
+        Err(error) => error.raw_os_error() == Some(libc::ENODATA),
+    }
 }
 
 const VERSION: u32 = 2;

@@ -4,19 +4,18 @@
 //! to the file system. An `ioctl` would need an open descriptor, and so the right to list the root.
 //! A write would not work through a mount for reading only.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::path::Path;
 
-use fuser::{INodeNo, ReplyXattr};
+use fuser::INodeNo;
+use rustix::fs::{Mode, OFlags, getxattr, open, syncfs};
+use rustix::io::Errno;
 
-use super::answer::errno;
-use super::file_system::Served;
+use super::error::{MountError, failed};
 
 const PREFIX: &[u8] = b"system.oneflush.";
-pub const STATS: &str = "system.oneflush.stats";
+const STATS: &str = "system.oneflush.stats";
 /// Everything is durable in the lower when the answer comes, which is empty.
-pub const SYNC: &str = "system.oneflush.sync";
+const SYNC: &str = "system.oneflush.sync";
 
 #[derive(Clone, Copy, Debug)]
 pub enum Question {
@@ -40,54 +39,47 @@ pub fn question(number: INodeNo, name: &[u8]) -> Option<Question> {
     })
 }
 
-pub fn answer(served: &Arc<Served>, question: Question, size: u32, reply: ReplyXattr) {
-    match question {
-        Question::Unknown => reply.error(fuser::Errno::ENODATA),
-        Question::Stats => {
-            let text = stats(served).into_bytes();
-            match size as usize {
-                0 => reply.size(text.len() as u32),
-                size if size >= text.len() => reply.data(&text),
-                _ => reply.error(fuser::Errno::ERANGE),
-            }
-        }
-        // Who only asks how long the answer is has not asked for it yet.
-        Question::Sync if size == 0 => reply.size(1),
-        Question::Sync => {
-            served.run(
-                |served| &served.syncing,
-                move |served| match sync(served) {
-                    Ok(()) => reply.data(&[]),
-                    Err(error) => reply.error(errno(&error)),
-                },
-            );
+/// The longest answer to a question.
+const ANSWER_BYTES_MAX: usize = 16 << 10;
+
+fn ask(mountpoint: &Path, question: &str) -> Result<Vec<u8>, Errno> {
+    let mut answer = vec![0; ANSWER_BYTES_MAX];
+    let length = getxattr(mountpoint, question, &mut answer)?;
+    answer.truncate(length);
+    Ok(answer)
+}
+
+/// Everything that was written through the mount is durable on return, without the log.
+pub fn sync(mountpoint: &Path) -> Result<(), MountError> {
+    // The kernel sends its pages together then, and not each on its own. Who may not open the root
+    // does without.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if let Ok(root) = open(mountpoint, flags, Mode::empty()) {
+        // The daemon fetches what is left, and its errors count.
+        let _ = syncfs(&root);
+    }
+    match ask(mountpoint, SYNC) {
+        Ok(_) => Ok(()),
+        Err(error) if is_no_answer(error) => Err(MountError::NotOurs(mountpoint.to_owned())),
+        Err(Errno::NOTCONN) => Err(MountError::dead(mountpoint)),
+        Err(error) => {
+            Err(MountError::Sync { mountpoint: mountpoint.to_owned(), source: error.into() })
         }
     }
 }
 
-/// Not on a thread that answers the kernel.
-pub fn sync(served: &Served) -> io::Result<()> {
-    served.nodes.written().into_iter().for_each(|number| served.fetch(number));
-    served.tree.sync_all()
+/// What the daemon counts: names and values.
+pub fn stats(mountpoint: &Path) -> Result<Vec<(String, String)>, MountError> {
+    let answer = ask(mountpoint, STATS).map_err(|error| match error {
+        error if is_no_answer(error) => MountError::NotOurs(mountpoint.to_owned()),
+        Errno::NOTCONN => MountError::dead(mountpoint),
+        error => failed("ask", &mountpoint)(error.into()),
+    })?;
+    let text = String::from_utf8_lossy(&answer);
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-/// A name and a value a line.
-fn stats(served: &Served) -> String {
-    let tree = &served.tree;
-    let (position, waits) = tree.log_state();
-    let others = [
-        ("written_bytes", served.written_bytes.load(Ordering::Relaxed)),
-        ("epoch_bytes", position),
-        ("unreleased", u64::from(waits)),
-        ("objects", tree.objects_known() as u64),
-        ("poisoned", u64::from(tree.is_poisoned())),
-    ];
-    let mut text = String::new();
-    let pid = ("pid", u64::from(std::process::id()));
-    for (name, number) in [pid].into_iter().chain(tree.counts.all()).chain(others) {
-        text.push_str(&format!("{name} {number}\n"));
-    }
-    text.push_str(&format!("lower {}\n", served.place.lower.display()));
-    text.push_str(&format!("log {}\n", served.place.log.display()));
-    text
+fn is_no_answer(error: Errno) -> bool {
+    [Errno::NODATA, Errno::OPNOTSUPP, Errno::INVAL].contains(&error)
 }

@@ -34,18 +34,15 @@ mod session;
 mod unmount;
 mod users;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rustix::fs::{Mode, OFlags, getxattr, open, syncfs};
-use rustix::io::Errno;
-
-pub use self::error::MountError;
-pub use self::mounts::at as seen_at;
-pub use self::place::is_dead;
-pub use self::recover::Before;
-pub use self::session::{Mounted, mount, recover};
-pub use self::unmount::unmount;
 use crate::tree::Isets;
+pub use control::{stats, sync};
+pub use error::MountError;
+pub use mounts::at as seen_at;
+pub use recover::Before;
+pub use session::{Mounted, mount, recover};
+pub use unmount::{is_dead, unmount};
 
 /// What is mounted, where and how.
 #[derive(Clone, Debug)]
@@ -88,49 +85,4 @@ impl Options {
             threads: 24,
         }
     }
-}
-
-/// The longest answer to a question.
-const ANSWER_BYTES_MAX: usize = 16 << 10;
-
-fn ask(mountpoint: &Path, question: &str) -> Result<Vec<u8>, Errno> {
-    let mut answer = vec![0; ANSWER_BYTES_MAX];
-    let length = getxattr(mountpoint, question, &mut answer)?;
-    answer.truncate(length);
-    Ok(answer)
-}
-
-/// Everything that was written through the mount is durable on return, without the log.
-pub fn sync(mountpoint: &Path) -> Result<(), MountError> {
-    // The kernel sends its pages together then, and not each on its own. Who may not open the root
-    // does without.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    if let Ok(root) = open(mountpoint, flags, Mode::empty()) {
-        // The daemon fetches what is left, and its errors count.
-        let _ = syncfs(&root);
-    }
-    match ask(mountpoint, control::SYNC) {
-        Ok(_) => Ok(()),
-        Err(error) if is_no_answer(error) => Err(MountError::NotOurs(mountpoint.to_owned())),
-        Err(Errno::NOTCONN) => Err(MountError::dead(mountpoint)),
-        Err(error) => {
-            Err(MountError::Sync { mountpoint: mountpoint.to_owned(), source: error.into() })
-        }
-    }
-}
-
-/// What the daemon counts: names and values.
-pub fn stats(mountpoint: &Path) -> Result<Vec<(String, String)>, MountError> {
-    let answer = ask(mountpoint, control::STATS).map_err(|error| match error {
-        error if is_no_answer(error) => MountError::NotOurs(mountpoint.to_owned()),
-        Errno::NOTCONN => MountError::dead(mountpoint),
-        error => error::failed("ask", &mountpoint)(error.into()),
-    })?;
-    let text = String::from_utf8_lossy(&answer);
-    let pairs = text.lines().filter_map(|line| line.split_once(' '));
-    Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
-}
-
-fn is_no_answer(error: Errno) -> bool {
-    [Errno::NODATA, Errno::OPNOTSUPP, Errno::INVAL].contains(&error)
 }

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use super::error::{MountError, failed};
 use super::mounts;
+use super::unmount::{detach, is_dead};
 
 const FUSE: &str = "/dev/fuse";
 /// Says that the log must be replayed, also in the boot that it is of.
@@ -177,7 +178,7 @@ pub fn check_mountpoint(
     }
     if is_dead(mountpoint) {
         // The daemon that was here is gone, and nobody can do anything with what it has left.
-        super::unmount::detach(mountpoint)?;
+        detach(mountpoint)?;
     }
     let mountpoint = directory(mountpoint)?;
     let lower = directory(lower)?;
@@ -190,10 +191,4 @@ pub fn check_mountpoint(
         return Err(MountError::Taken { mountpoint, mounted });
     }
     Ok(mountpoint)
-}
-
-/// True for a mount whose daemon was killed. Attributes the kernel may have kept, but it keeps no
-/// answer to this.
-pub fn is_dead(mountpoint: &Path) -> bool {
-    statvfs(mountpoint).is_err_and(|error| error == Errno::NOTCONN)
 }

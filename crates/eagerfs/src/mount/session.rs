@@ -16,7 +16,7 @@ use super::file_system::{FileSystem, Served, Watched};
 use super::keeper::Keeper;
 use super::place::{Place, check_mountpoint};
 use super::recover::{self, Before};
-use super::{Options, control, unmount};
+use super::{Options, unmount};
 use crate::directory::Directory;
 use crate::entry::Begin;
 use crate::lower::Lower;
@@ -180,7 +180,7 @@ fn end_on_signals(mountpoint: PathBuf, served: Arc<Served>) -> std::io::Result<H
             }
             if unmount::take_away(&mountpoint, UnmountFlags::NOFOLLOW).is_err() {
                 // What cannot be synced is in the log, and the log stays then.
-                served.watch(|| drop(control::sync(&served)));
+                served.watch(|| drop(served.sync_all()));
                 let _ = unmount::detach(&mountpoint);
             }
         }

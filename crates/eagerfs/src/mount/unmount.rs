@@ -6,25 +6,31 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount as unmount_path};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 
+use super::control::stats;
 use super::error::{MountError, failed};
-use super::place::is_dead;
 use super::users;
 
 /// A daemon that has done its work ends in a moment. If it runs in another container, its number
 /// may be another process's here.
 const ENDS_WITHIN: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
+/// True for a mount whose daemon was killed. Attributes the kernel may have kept, but it keeps no
+/// answer to this.
+pub fn is_dead(mountpoint: &Path) -> bool {
+    statvfs(mountpoint).is_err_and(|error| error == Errno::NOTCONN)
+}
+
 /// Unmounts, and returns when the daemon is done: the directory is whole without a log then.
 pub fn unmount(mountpoint: &Path) -> Result<(), MountError> {
     if is_dead(mountpoint) {
         return detach(mountpoint);
     }
-    let stats = super::stats(mountpoint)?;
+    let stats = stats(mountpoint)?;
     let said = |asked| stats.iter().find(|(name, _)| name == asked).map(|(_, value)| value);
     let lower = said("lower");
     // A daemon in another container is not waited for to its very end, nor is this process.

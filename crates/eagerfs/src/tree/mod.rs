@@ -37,6 +37,7 @@
 //! state.
 
 mod counts;
+mod cut;
 mod group;
 mod ledger;
 mod mounted;
@@ -44,6 +45,7 @@ mod object;
 mod operations;
 mod pending;
 mod poison;
+mod record;
 mod release;
 mod sync;
 mod writer;
@@ -52,7 +54,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use oneflush_blocklog::{Log, Storage};
+use oneflush_blocklog::{Head, Log, Storage};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
@@ -60,6 +62,7 @@ use crate::entry::{Begin, ObjectId, Place, ROOT};
 use crate::lower::{Identity, Kind, Lower};
 use crate::mutant::{self, Mutant};
 pub use counts::Counts;
+use cut::Cut;
 pub use group::Answer;
 use group::Group;
 use ledger::Ledger;
@@ -132,6 +135,33 @@ impl<N> Objects<N> {
 }
 
 impl<L: Lower, S: Storage> Tree<L, S> {
+    /// Mounts the lower with an empty log.
+    pub fn new(
+        lower: L,
+        log: Log<S>,
+        head: Head,
+        begin: Begin,
+        options: Options,
+    ) -> io::Result<Tree<L, S>> {
+        let objects = root_objects(&lower)?;
+        let tree = Tree {
+            lower,
+            log,
+            begin,
+            options,
+            writer: Mutex::new(Writer::new(head)),
+            order: Mutex::new(Pending::default()),
+            objects: RwLock::new(objects),
+            group: Group::default(),
+            poison: Poison::default(),
+            ledger: Ledger::default(),
+            is_touched: false.into(),
+            counts: Counts::default(),
+        };
+        tree.begin_epoch(&mut tree.writer.lock(), Cut::default())?;
+        Ok(tree)
+    }
+
     pub fn lower(&self) -> &L {
         &self.lower
     }

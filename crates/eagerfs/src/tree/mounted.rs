@@ -92,7 +92,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         let order = self.order();
         let mut objects = self.objects.write();
         let pending = order.ops.iter().map(|(_, op)| op);
-        let mut needed: FxHashSet<ObjectId> = pending.flat_map(named_by).collect();
+        let mut needed: FxHashSet<ObjectId> = pending.flat_map(Op::named).collect();
         needed.extend(&order.joins);
         let oldest = writer.oldest_live();
         let mut names_in: FxHashMap<ObjectId, u64> = FxHashMap::default();
@@ -138,8 +138,4 @@ impl<L: Lower, S: Storage> Tree<L, S> {
         }
         left
     }
-}
-
-pub(super) fn named_by(op: &Op) -> impl Iterator<Item = ObjectId> {
-    op.objects().chain(op.places().map(|at| at.dir))
 }

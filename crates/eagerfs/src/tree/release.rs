@@ -7,7 +7,6 @@ use std::sync::Arc;
 use oneflush_blocklog::{Epoch, Storage, invariant};
 
 use super::group::Request;
-use super::mounted::named_by;
 use super::writer::Writer;
 use super::{Object, Tree};
 use crate::entry::ObjectId;
@@ -60,7 +59,7 @@ impl<L: Lower, S: Storage> Tree<L, S> {
     fn note_durable(&self, covered: &[(Arc<Object<L::Node>>, u64)], released: Epoch) {
         let order = self.order();
         let mut named: BTreeSet<ObjectId> = order.joins.clone();
-        named.extend(order.ops.iter().flat_map(|(_, op)| named_by(op)));
+        named.extend(order.ops.iter().flat_map(|(_, op)| op.named()));
         for (object, changes) in covered.iter().filter(|(object, _)| !named.contains(&object.id)) {
             let mut state = self.state(object);
             let is_named = state.known.is_some_and(|known| known > released);

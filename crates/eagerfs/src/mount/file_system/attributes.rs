@@ -7,7 +7,7 @@ use fuser::{FileAttr, INodeNo, TimeOrNow};
 
 use super::super::answer;
 use super::super::nodes::{RealObject, number_of};
-use super::{Caller, Served};
+use super::served::{Caller, Served};
 use crate::lower::{Attribute, Kind, Time};
 
 /// What is to be changed.

@@ -10,7 +10,7 @@ use rustix::fs::{FallocateFlags, SeekFrom, copy_file_range, fallocate, seek};
 use rustix::io::Errno;
 
 use super::super::answer::refused;
-use super::{Caller, Served};
+use super::served::{Caller, Served};
 use crate::lower::{Kind, Lower};
 
 /// The only thing that is asked of a handle: whether its owner may write.

@@ -7,17 +7,9 @@ use fuser::{Errno, INodeNo, ReplyXattr};
 use super::super::acl;
 use super::super::answer::{errno, refused};
 use super::super::control;
-use super::{Caller, Served};
-use crate::directory::{Directory, Extended, is_mark};
-use crate::lower::{Attribute, Lower};
-
-/// True if the lower has access control lists.
-pub fn has_lists(lower: &Directory) -> bool {
-    match lower.extended(&lower.root(), acl::ACCESS) {
-        Ok(_) => true,
-        Err(error) => error.raw_os_error() == Some(libc::ENODATA),
-    }
-}
+use super::served::{Caller, Served};
+use crate::directory::{Extended, is_mark};
+use crate::lower::Attribute;
 
 /// The value, or how long it is.
 pub fn answer(reply: ReplyXattr, size: u32, value: io::Result<Vec<u8>>) {

@@ -5,7 +5,9 @@ mod attributes;
 mod contents;
 mod extended;
 mod listing;
+mod listings;
 mod names;
+mod questions;
 mod served;
 mod watched;
 
@@ -23,12 +25,13 @@ use fuser::{
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use self::attributes::Changes;
-pub use self::served::Served;
-use self::served::{Caller, Entry};
-pub use self::watched::Watched;
 use super::answer::{TTL, errno};
+use super::control;
 use crate::lower::What;
+use attributes::Changes;
+use served::Entry;
+pub use served::Served;
+pub use watched::Watched;
 
 #[derive(Clone)]
 pub struct FileSystem(pub Arc<Served>);
@@ -419,11 +422,11 @@ impl Filesystem for FileSystem {
         size: u32,
         reply: ReplyXattr,
     ) {
-        let Some(question) = super::control::question(number, name.as_bytes()) else {
+        let Some(question) = control::question(number, name.as_bytes()) else {
             let value = self.0.extended(number, name.as_bytes());
             return extended::answer(reply, size, value);
         };
-        super::control::answer(&self.0, question, size, reply);
+        self.0.answer(question, size, reply);
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {

@@ -11,7 +11,7 @@ use fuser::{FileAttr, FileType, INodeNo, RenameFlags};
 use super::super::acl;
 use super::super::answer::refused;
 use super::super::nodes::{RealObject, number_of};
-use super::{Caller, Entry, Served};
+use super::served::{Caller, Entry, Served};
 use crate::directory::Extended;
 use crate::entry::ROOT;
 use crate::lower::{Attribute, Kind, Made, What};

@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 use fuser::{FileAttr, Generation, INodeNo, InitFlags, KernelConfig, Notifier, Request};
 use oneflush_blocklog::{DirectFile, messages};
 
+use super::super::acl;
 use super::super::aside::Aside;
 use super::super::nodes::{Nodes, RealObject, generation_of, number_of};
 use super::super::place::Place;
-use super::extended;
-use super::listing::Listings;
+use super::listings::Listings;
 use crate::directory::Directory;
 use crate::entry::ROOT;
 use crate::tree::Tree;
@@ -61,7 +61,7 @@ pub type Entry = (FileAttr, Generation);
 impl Served {
     pub fn new(tree: RealTree, place: Arc<Place>) -> io::Result<Served> {
         let root = tree.object(ROOT)?;
-        let has_lists = extended::has_lists(tree.lower());
+        let has_lists = acl::has_lists(tree.lower());
         Ok(Served {
             nodes: Nodes::new(root),
             tree,
