@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, Image};
-use crate::examine::Settled;
-use crate::explore::{Crash, Explorer, Seen, Subject, Violation, image_after, in_flight_after};
+use crate::explore::{Crash, Explorer, Seen, Violation, image_after, in_flight_after};
 use crate::log::{Data, Op};
 use crate::matrix::{Cell, run_cell};
 use crate::mix::mix2;
@@ -22,6 +21,7 @@ use crate::record::{Recording, record};
 use crate::script::Script;
 use crate::setting::Setting;
 use crate::state::{Fill, Tear};
+use crate::subject::{Settled, Subject};
 
 /// States that are looked at, to see whether a shorter run still fails.
 pub(crate) const SHRINK_STATES: u64 = 4000;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 
 use crate::content::Image;
-use crate::examine::look;
+use crate::look::look;
 use crate::mix::mix2;
 use crate::model::Found;
 use crate::setting::Setting;

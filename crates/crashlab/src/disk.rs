@@ -431,8 +431,3 @@ fn shared(data: &[u8]) -> Arc<[u8]> {
     static ZEROS: LazyLock<Arc<[u8]>> = LazyLock::new(|| Arc::from([0; 64 << 10]));
     if *data == **ZEROS { Arc::clone(&ZEROS) } else { Arc::from(data) }
 }
-
-/// The directory that a name is in.
-pub fn parent(name: &str) -> &str {
-    name.rsplit_once('/').map_or("", |(dir, _)| dir)
-}

@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::case::Case;
 use crate::explore::{Counts, Seen};
 use crate::fault::Fault;
+use crate::lock::locked;
 use crate::mix::mix2;
-use crate::vfs::locked;
 
 /// No case may take more than this part of its workload's states, nor more than
 /// [`STATES_A_CASE_MAX`]. What only some histories show needs many of them.

@@ -6,36 +6,22 @@
 //! without Oneflush opens it. With `maw` a commit must then work on what was recovered. After the
 //! close SQLite alone must find the same, and refuse nothing.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use rusqlite::ErrorCode;
 
-use crate::act::Machine;
 use crate::content::Image;
 use crate::copied;
-use crate::explore::Subject;
-use crate::log::Op;
+use crate::look::{commit_one_more, look};
 use crate::model::{Found, find};
-use crate::mvbt;
+use crate::mvbt::storage::stands;
 use crate::setting::{SQLITE_ALONE, Setting};
 use crate::state::Choice;
+use crate::subject::{Recovery, Settled, Subject};
 use crate::vfs::Mounted;
 
 /// SQLite's random numbers belong to the whole process. A recording by seed has them for itself.
 pub static RANDOMNESS: RwLock<()> = RwLock::new(());
-
-pub struct Recovery {
-    pub found: Vec<Found>,
-    /// What the first recovery did to the disk, up to the close.
-    pub log: Vec<Op>,
-}
-
-/// What a second process finds, by what the first has left on the disk. After many crashes that is
-/// the same.
-#[derive(Default)]
-pub struct Settled(RefCell<HashMap<u64, Vec<Found>>>);
 
 impl Subject for Setting {
     fn examine(
@@ -48,7 +34,7 @@ impl Subject for Setting {
     }
 
     fn stands(&self, choice: &Choice) -> bool {
-        !self.is_lsmvbt() || mvbt::examine::stands(choice)
+        !self.is_lsmvbt() || stands(choice)
     }
 
     fn has_slots(&self) -> bool {
@@ -141,21 +127,6 @@ fn goes_on(
     }
 }
 
-/// What a database of a machine holds after one commit more, which the oracle does not count.
-pub fn commit_one_more<M: Machine>(
-    machine: &M,
-    setting: &Setting,
-    file: &str,
-) -> rusqlite::Result<Found> {
-    let connection = setting.open(machine, 0, file)?;
-    connection.execute_batch(&format!(
-        "PRAGMA journal_mode={}; BEGIN IMMEDIATE; CREATE TABLE later(v);
-         INSERT INTO later VALUES(zeroblob(3000)); COMMIT",
-        setting.journal.name()
-    ))?;
-    find(&connection, "main")
-}
-
 /// One state in this many is shown to SQLite alone.
 const ALONE_ONCE_IN: u64 = 8;
 
@@ -177,26 +148,4 @@ fn look_alone(
         Err(error) => Err(format!("{file}: SQLite alone, which does not refuse the file: {error}")),
     };
     files.iter().map(look).collect()
-}
-
-/// Opens a database of a machine by the setting's strategy, reads all of it, and closes it.
-/// `thoroughly`: with `integrity_check`.
-pub fn look<M: Machine>(
-    machine: &M,
-    setting: &Setting,
-    file: &str,
-    thoroughly: bool,
-) -> Result<Found, String> {
-    let text = |error: rusqlite::Error| error.to_string();
-    let connection = setting.open(machine, 0, file).map_err(text)?;
-    let found = find(&connection, "main").map_err(text)?;
-    if thoroughly {
-        let verdict: String =
-            connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(text)?;
-        if verdict != "ok" {
-            return Err(format!("integrity_check: {verdict}"));
-        }
-    }
-    connection.close().map_err(|(_, error)| format!("close: {error}"))?;
-    Ok(found)
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Image;
-use crate::examine::{Recovery, Settled};
+use crate::lock::locked;
 use crate::log::{Mark, Op};
 use crate::loss::Losses;
 use crate::mix::{mix, mix2};
@@ -16,8 +16,8 @@ use crate::record::Recording;
 use crate::setting::Setting;
 use crate::slots::Occurrences;
 use crate::state::{self, Choice, Moment};
+use crate::subject::{Settled, Subject};
 use crate::timeline::{Reading, Timeline};
-use crate::vfs::locked;
 
 /// How deep crashes in recoveries of recoveries go.
 pub const DEPTH_MAX: usize = 3;
@@ -96,23 +96,6 @@ impl Seen {
     fn is_new(&self, hash: u64) -> bool {
         locked(&self.shards[(hash >> 60) as usize]).insert(hash)
     }
-}
-
-/// What runs on the disk, as far as an exploration asks.
-pub(crate) trait Subject {
-    /// Examines a state. An error says what is wrong with it, whatever the oracle allows.
-    fn examine(
-        &self,
-        image: &Image,
-        files: &[String],
-        settled: &Settled,
-    ) -> Result<Recovery, String>;
-
-    /// False: the subject does not claim to stand such a loss of power.
-    fn stands(&self, choice: &Choice) -> bool;
-
-    /// The log has slots, whose losses are counted.
-    fn has_slots(&self) -> bool;
 }
 
 /// What one exploration works with.

@@ -77,6 +77,11 @@ pub enum Mark {
     Together { orders: [u32; 2] },
 }
 
+/// The directory that a name is in.
+pub fn parent(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(dir, _)| dir)
+}
+
 /// Bytes that many owners share. In a file they are hexadecimal.
 #[derive(Clone, Debug)]
 pub struct Data(pub Arc<[u8]>);

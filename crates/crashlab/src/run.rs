@@ -8,8 +8,8 @@
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::absorbed;
 use crate::case::Case;
+use crate::draw::drawn_setting;
 use crate::drive::{Drive, Report, Watch};
 use crate::examine::RANDOMNESS;
 use crate::explore::{Counts, Explorer};
@@ -18,8 +18,7 @@ use crate::matrix::{cells, run_cell};
 use crate::mix::{mix, mix2};
 use crate::record::record;
 use crate::script::Script;
-use crate::setting::{DURABILITY_FULL, Setting};
-use crate::slots;
+use crate::setting::Setting;
 use crate::vfs::seed_sqlite;
 use crate::workload::Workload;
 
@@ -159,21 +158,4 @@ impl Shared<'_> {
         }
         Ok(cells.len() as u64)
     }
-}
-
-/// The setting of one history. Every second history differs in two ways. SQLite checkpoints by
-/// itself, in its commits, where the strategy would do it in a thread. And where `synchronous` is
-/// switched, every commit is to be durable whatever it says. Some strategies have options by seed.
-pub fn drawn_setting(asked: &Setting, workload: Workload, seed: u64) -> Setting {
-    let mut setting = absorbed::drawn(asked.with_uri(workload.uri()), seed);
-    let ours = setting.is_ours();
-    let chosen = |number: u32| ours && mix(seed) >> number & 1 != 0;
-    if chosen(0) {
-        setting = setting.with_uri("checkpoints=sqlite");
-    }
-    setting = slots::drawn(setting, seed);
-    if chosen(1) && workload.switches_synchronous() && !setting.acknowledges_early() {
-        setting = setting.with_uri(DURABILITY_FULL);
-    }
-    setting
 }

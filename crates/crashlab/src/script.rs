@@ -5,10 +5,8 @@ use fastrand::Rng;
 use oneflush_vfs::StrategyKind;
 use serde::{Deserialize, Serialize};
 
-use crate::absorbed;
 use crate::changes::Amount;
-use crate::setting::{SQLITE_ALONE, Setting, Synchronous};
-use crate::slots;
+use crate::setting::{SQLITE_ALONE, Synchronous};
 use crate::workload::Workload;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,16 +144,6 @@ pub struct Script {
 }
 
 impl Script {
-    /// The script of a workload, with what the log of the setting's strategy asks for.
-    pub fn draw_for(setting: &Setting, workload: Workload, seed: u64) -> Script {
-        let script = Script::draw(workload, seed);
-        match script {
-            script if setting.has_slots() => slots::varied(script),
-            script if setting.absorbs_journal() => absorbed::varied(script),
-            script => script,
-        }
-    }
-
     pub fn draw(workload: Workload, seed: u64) -> Script {
         let mut rng = Rng::with_seed(seed);
         let steps = match workload {

@@ -7,7 +7,7 @@ use oneflush_vfs::StrategyKind;
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::act::Machine;
+use crate::machine::Machine;
 use crate::sabotage::Sabotage;
 use crate::workload::Workload;
 

@@ -17,8 +17,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, Image};
-use crate::disk::parent;
-use crate::log::{Data, Ino, Op};
+use crate::log::{Data, Ino, Op, parent};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -14,8 +14,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::event::{Event, Key};
 use super::image::{Change, Image, Ino, Name, ROOT_INO};
-use super::lower::{Event, Key};
 
 pub const PAGE_BYTES: u64 = 4096;
 

@@ -5,29 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use oneflush_eagerfs::lower::{Attribute, Changed, Found, Identity, Kind, Look, Lower, Made, Mark};
 
+use super::event::{Event, Happened};
 use super::image::{Change, Image, Ino, Name, Node, ROOT_INO};
 use super::loss::Order;
+use crate::lock::locked;
 use crate::mvbt::storage::panic_as_told;
-use crate::vfs::locked;
-
-/// An object: its number and its generation.
-pub type Key = (Ino, u64);
-
-/// What happened, in order.
-#[derive(Clone, Debug)]
-pub enum Event {
-    Changed(Change),
-    Written { file: Key, offset: u64, bytes: Vec<u8> },
-    Synced(Key),
-    SyncedAll,
-}
-
-/// An event, and how many operations of the log's disk came before it.
-#[derive(Clone, Debug)]
-pub struct Happened {
-    pub event: Event,
-    pub log_ops: usize,
-}
 
 /// Clones are the same directory.
 #[derive(Clone)]

@@ -11,6 +11,7 @@
 //! **The fault model of the lower** is at the head of `loss.rs`. The log's is that of the simulated
 //! disk. Power is lost in recoveries, too.
 
+mod event;
 mod image;
 mod loss;
 mod lower;

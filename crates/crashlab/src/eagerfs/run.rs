@@ -16,18 +16,19 @@ use oneflush_eagerfs::recovery;
 use oneflush_eagerfs::replay::PLACE;
 use oneflush_eagerfs::tree::{Isets, Options, Tree};
 
+use super::event::{Event, Happened};
 use super::image::{Image, ROOT_INO};
 use super::loss::{Loss, Order};
-use super::lower::{Event, Happened, Model};
+use super::lower::Model;
 use super::oracle::Oracle;
 use super::script::{self, Ideal, Path, Step};
 use crate::content::Image as DiskImage;
+use crate::lock::locked;
 use crate::log::Op;
 use crate::mvbt::storage::DiskFile;
 use crate::sabotage::Sabotage;
 use crate::state::{Choice, Fill, Moment, Tear};
 use crate::timeline::{Reading, Timeline};
-use crate::vfs::locked;
 
 const LANE_BYTES: u64 = 64 << 10;
 /// What a lane may have. Some records fill the second one, and one or two the third: then the next

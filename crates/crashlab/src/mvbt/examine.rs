@@ -6,24 +6,18 @@ use fastrand::Rng;
 use oneflush_mvbt::{Database, Options, TreeId};
 
 use crate::content::Image;
-use crate::examine::{Recovery, Settled};
-use crate::explore::Subject;
 use crate::log::{Mark, Op};
 use crate::model::Found;
+use crate::mvbt::act::Act;
 use crate::mvbt::model::Model;
-use crate::mvbt::plan::Act;
 use crate::mvbt::record::{open, unpanicked};
 use crate::mvbt::script::Script;
-use crate::mvbt::storage::DiskFile;
-use crate::state::{Choice, Tear};
+use crate::mvbt::storage::{DiskFile, stands};
+use crate::state::Choice;
+use crate::subject::{Recovery, Settled, Subject};
 
 /// Keys that no script uses.
 const LATER_KEY: i64 = 1 << 40;
-
-/// The engine says that a sector is whole.
-pub fn stands(choice: &Choice) -> bool {
-    choice.tear != Tear::Garbled
-}
 
 /// The engine, and the states that a recording has begun.
 pub struct Engine {

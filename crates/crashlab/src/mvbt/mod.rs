@@ -21,9 +21,10 @@
 //!
 //! The UUID of a file is drawn anew in each run. Only checksums depend on it.
 
+mod act;
 mod case;
 mod clock;
-pub(crate) mod examine;
+mod examine;
 mod model;
 mod plan;
 mod record;

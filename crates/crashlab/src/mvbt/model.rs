@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use oneflush_mvbt::{Probe, Read, Result, TreeId};
 
 use crate::mix::{mix, mix_bytes, mix2};
-use crate::mvbt::plan::Act;
-
-/// The meta word that transactions set.
-pub const META_WORD: usize = 3;
+use crate::mvbt::act::{Act, META_WORD};
 
 #[derive(Clone, Debug, Default)]
 pub struct Model {

@@ -1,67 +1,15 @@
-//! What one transaction does: acts, planned by seed on what the database holds.
+//! Plans the acts of one transaction, by seed, on what the database holds.
 
 use fastrand::Rng;
-use oneflush_mvbt::{Result, TreeId, WriteTransaction};
+use oneflush_mvbt::TreeId;
 
-use crate::mvbt::model::{META_WORD, Model};
+use crate::mvbt::act::Act;
+use crate::mvbt::model::Model;
 use crate::mvbt::script::Kind;
-
-/// One call of the engine.
-#[derive(Clone, Debug)]
-pub enum Act {
-    Insert { tree: TreeId, key: i64, payload: Vec<u8> },
-    Delete { tree: TreeId, key: i64 },
-    InsertRecord { tree: TreeId, record: Vec<u8> },
-    DeleteRecord { tree: TreeId, record: Vec<u8> },
-    Create { tree: TreeId, is_record: bool },
-    Drop { tree: TreeId },
-    Clear { tree: TreeId },
-    SetMeta { value: u32 },
-    Savepoint,
-    RollBackTo { savepoint: usize },
-    Release { savepoint: usize },
-}
 
 /// Random keys lie below this, on both sides of zero.
 const KEYS: i64 = 500;
 const TREES_MAX: usize = 4;
-
-impl Act {
-    /// An answer that the model does not give is an error.
-    pub fn run(&self, txn: &mut WriteTransaction) -> Result<Result<(), String>> {
-        match self {
-            Act::Insert { tree, key, payload } => txn.insert(*tree, *key, payload).map(drop)?,
-            Act::Delete { tree, key } => {
-                if !txn.delete(*tree, *key)? {
-                    return Ok(Err(format!("key {key} of tree {tree} was not there")));
-                }
-            }
-            Act::InsertRecord { tree, record } => {
-                let compare = |stored: &[u8]| stored.cmp(record.as_slice());
-                txn.insert_record(*tree, record, &compare).map(drop)?;
-            }
-            Act::DeleteRecord { tree, record } => {
-                let compare = |stored: &[u8]| stored.cmp(record.as_slice());
-                if !txn.delete_record(*tree, &compare)? {
-                    return Ok(Err(format!("a record of tree {tree} was not there")));
-                }
-            }
-            Act::Create { tree, is_record } => {
-                let made = txn.create_tree(*is_record)?;
-                if made != *tree {
-                    return Ok(Err(format!("the new tree has number {made}, not {tree}")));
-                }
-            }
-            Act::Drop { tree } => txn.drop_tree(*tree)?,
-            Act::Clear { tree } => txn.clear_tree(*tree).map(drop)?,
-            Act::SetMeta { value } => txn.set_meta(META_WORD, *value)?,
-            Act::Savepoint => drop(txn.savepoint()),
-            Act::RollBackTo { savepoint } => txn.roll_back_to(*savepoint)?,
-            Act::Release { savepoint } => txn.release(*savepoint),
-        }
-        Ok(Ok(()))
-    }
-}
 
 /// Plans a transaction, and follows in a model what it does.
 pub struct Planner<'a> {

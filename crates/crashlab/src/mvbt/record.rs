@@ -12,11 +12,11 @@ use oneflush_mvbt::{
 use crate::content::Image;
 use crate::log::{Mark, Op};
 use crate::model::{Allowed, Found};
-use crate::mvbt::examine::stands;
+use crate::mvbt::act::Act;
 use crate::mvbt::model::Model;
-use crate::mvbt::plan::{Act, Planner};
+use crate::mvbt::plan::Planner;
 use crate::mvbt::script::{Kind, Life, Script, Step};
-use crate::mvbt::storage::{DiskFile, FILE};
+use crate::mvbt::storage::{DiskFile, FILE, stands};
 use crate::record::{BEFORE_THE_RECORDING, Recording};
 use crate::state::Moment;
 use crate::timeline::{Reading, Timeline};

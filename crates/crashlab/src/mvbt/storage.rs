@@ -9,9 +9,10 @@ use oneflush_blocklog::Storage;
 
 use crate::content::Image;
 use crate::disk::{Disk, DiskError, SyncFailures};
+use crate::lock::locked;
 use crate::log::{Ino, Mark, Op};
 use crate::sabotage::Sabotage;
-use crate::vfs::locked;
+use crate::state::{Choice, Tear};
 
 pub const FILE: &str = "/a.mvbt";
 pub const BLOCK_BYTES: usize = 4096;
@@ -19,6 +20,11 @@ pub const BLOCK_BYTES: usize = 4096;
 pub const ALIGNMENT_BYTES: usize = 512;
 /// Zeros are written in such pieces, which the disk shares.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// The engine says that a sector is whole.
+pub fn stands(choice: &Choice) -> bool {
+    choice.tear != Tear::Garbled
+}
 
 /// Clones are the same open file.
 #[derive(Clone)]

@@ -14,13 +14,11 @@ use oneflush_vfs::carry;
 use super::exchanged::Exchanged;
 use super::locks::{Busy, Level, SLOTS};
 use super::settings::keep_freed_memory;
-use super::volume::{Shared, Volume, full_path, locked, owner, process_of};
+use super::volume::{Shared, Volume, full_path, owner, process_of};
 use crate::content::Content;
-use crate::disk::{DiskError, SyncFailures, parent};
-use crate::log::Ino;
-
-/// `vfs=crashlab` in a URI: SQLite alone on a simulated disk.
-pub const VFS_NAME: &str = "crashlab";
+use crate::disk::{DiskError, SyncFailures};
+use crate::lock::locked;
+use crate::log::{Ino, parent};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {

@@ -22,6 +22,6 @@ mod place;
 mod settings;
 mod volume;
 
-pub use ffi::{RegisterError, VFS_NAME, register};
+pub use ffi::{RegisterError, register};
 pub use settings::{reserve_bytes, seed_sqlite};
-pub use volume::{Mounted, locked};
+pub use volume::{Mounted, VFS_NAME};

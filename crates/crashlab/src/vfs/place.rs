@@ -13,7 +13,8 @@ use oneflush_mvbt::{Database, Error, Options, Result};
 use oneflush_mvbt_c::place::{self, FileId, Held, Owner, Place};
 
 use super::volume::Volume;
-use crate::disk::{Disk, DiskError, parent};
+use crate::disk::{Disk, DiskError};
+use crate::log::parent;
 use crate::mvbt::storage::{ALIGNMENT_BYTES, BLOCK_BYTES, OpenFile};
 
 /// A machine, and a name on its disk, which paths of it lead to.

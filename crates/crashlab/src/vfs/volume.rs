@@ -17,13 +17,16 @@ use std::time::Duration;
 
 use oneflush_mvbt::Memory;
 
-use super::ffi::VFS_NAME;
 use super::locks::{FileLocks, Owner, SlotLocks};
-use crate::act::Machine;
 use crate::content::Image;
 use crate::disk::Disk;
+use crate::lock::locked;
 use crate::log::Mark;
+use crate::machine::Machine;
 use crate::sabotage::Kind;
+
+/// `vfs=crashlab` in a URI: SQLite alone on a simulated disk.
+pub const VFS_NAME: &str = "crashlab";
 
 static VOLUMES: LazyLock<Mutex<HashMap<String, Arc<Volume>>>> = LazyLock::new(Mutex::default);
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -103,10 +106,6 @@ impl Index {
             self.abandoned.append(&mut self.regions);
         }
     }
-}
-
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Volume {
