@@ -241,7 +241,7 @@ impl House {
         module: &[String],
         attribute: Option<&str>,
     ) {
-        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let tokens = without_self(tokens);
         let mut rest = &tokens[..];
         loop {
             rest = match rest {
@@ -275,7 +275,7 @@ impl House {
                     let base = if word == "crate" { &[] } else { above(module) };
                     self.follow(base, after, file, module)
                 }
-                // `pub use inner::Name`, also with `pub(…)`.
+                // `pub use inner::Name`, also with `pub(…)` and `self::`.
                 [
                     TokenTree::Ident(word),
                     TokenTree::Ident(using),
@@ -476,6 +476,22 @@ fn text_of(literal: &str) -> Option<String> {
     Some(text + rest)
 }
 
+/// `self::name` is `name`.
+fn without_self(tokens: TokenStream) -> Vec<TokenTree> {
+    let mut kept: Vec<TokenTree> = Vec::new();
+    for token in tokens {
+        kept.push(token);
+        if let [.., TokenTree::Ident(word), TokenTree::Punct(one), TokenTree::Punct(two)] =
+            &kept[..]
+            && word == "self"
+            && (one.as_char(), two.as_char()) == (':', ':')
+        {
+            kept.truncate(kept.len() - 3);
+        }
+    }
+    kept
+}
+
 /// What comes after a path, whose names are none of this crate's modules.
 fn past_path(mut rest: &[TokenTree]) -> &[TokenTree] {
     while let [TokenTree::Punct(one), TokenTree::Punct(two), TokenTree::Ident(_), after @ ..] = rest
@@ -599,7 +615,8 @@ mod tests {
     }
 
     /// Crates that still have circles of files, and how many. It only gets less.
-    const CIRCLES: [(&str, usize); 4] = [("bench", 4), ("cli", 13), ("mvbt", 1), ("vfs", 1)];
+    const CIRCLES: [(&str, usize); 5] =
+        [("bench", 4), ("cli", 13), ("mvbt", 1), ("testing", 1), ("vfs", 4)];
 
     #[test]
     fn no_crate_gets_a_circle_of_files() {
@@ -617,7 +634,7 @@ mod tests {
     fn a_circle_of_files_is_found_through_names_that_are_handed_on() {
         let src = tempfile::tempdir().unwrap();
         let files = [
-            ("a/mod.rs", "mod b;\nmod c;\npub use b::B;\nfn d() { c::e(); }"),
+            ("a/mod.rs", "mod b;\nmod c;\npub use self::b::B;\nfn d() { c::e(); }"),
             ("a/b.rs", "use super::c::E;"),
             ("a/c.rs", "use crate::a::B;\nuse std::fs;"),
             ("fs.rs", "use crate::a::d;"),
