@@ -9,7 +9,7 @@ mod live;
 mod read;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,8 +17,9 @@ use oneflush_trace::advise::{Advice, Wear};
 use oneflush_trace::identify::Layer;
 use serde::Serialize;
 
+use crate::failure::Failure;
 use crate::identify::input;
-use crate::{Failure, output, trace};
+use crate::{output, trace};
 use read::{Reading, Trace};
 
 const EXAMPLES: &str =
@@ -185,18 +186,4 @@ fn told<'a>(trace: &'a Trace, advice: &'a Advice, wear: Option<&Wear>) -> TraceT
         advice.total.iter().map(years).collect()
     });
     TraceTold { trace: &trace.name, format: &trace.format, notes: &trace.notes, life, advice }
-}
-
-/// What a database's own file says of its pages, where it is on this machine.
-fn page_bytes_of(database: &Path) -> Option<u64> {
-    use std::io::Read;
-    let mut head = [0; 18];
-    oneflush_vfs::open_database(database).ok()?.read_exact(&mut head).ok()?;
-    if !head.starts_with(b"SQLite format 3\0") {
-        return None;
-    }
-    match u64::from(u16::from_be_bytes([head[16], head[17]])) {
-        1 => Some(65_536),
-        bytes => Some(bytes).filter(|bytes| bytes.is_power_of_two() && *bytes >= 512),
-    }
 }

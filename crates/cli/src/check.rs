@@ -13,6 +13,7 @@
 //! 2. What cannot be looked at is said. It counts neither as ok nor as a fault.
 //! 3. Each finding that is not ok has its way out.
 
+mod facts;
 mod finding;
 mod libraries;
 mod orphans;
@@ -22,17 +23,18 @@ mod state;
 mod users;
 mod version;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use oneflush_measure::interrupt;
-use oneflush_vfs::who::{Asker, Row, who};
-use oneflush_vfs::{InspectError, Survey, shown_name, survey, without_codes};
+use oneflush_vfs::{InspectError, shown_name};
 use serde_json::json;
 
-use self::finding::Status;
 use crate::engine::Engine;
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::output;
+use facts::Facts;
+use finding::Status;
 
 const EXAMPLES: &str = "Examples:
   oneflush check app.db            the place, the programs, the files
@@ -76,54 +78,6 @@ enum CheckError {
     Found { name: String, bad: usize, all: usize },
     #[error("{name}: interrupted, so not all was looked at [OF-345]")]
     Interrupted { name: String },
-}
-
-/// What the findings are made of.
-struct Facts {
-    /// Without links: SQLite's other files lie beside what they lead to.
-    database: PathBuf,
-    /// Without its folder.
-    name: String,
-    survey: Survey,
-    /// The processes that have it open. The error says why they cannot be seen.
-    users: Result<Vec<Row>, String>,
-}
-
-impl Facts {
-    fn of(database: PathBuf) -> Result<Facts, InspectError> {
-        let name = shown_name(database.file_name().unwrap_or_default()).into_owned();
-        let survey = survey(&database)?;
-        let users =
-            who(&database, Asker::Outside).map_err(|error| without_codes(&error.to_string()));
-        Ok(Facts { database, name, survey, users })
-    }
-
-    fn folder(&self) -> &Path {
-        self.database.parent().unwrap_or(Path::new("/"))
-    }
-
-    /// The processes that have it open, as far as they can be seen.
-    fn processes(&self) -> impl Iterator<Item = &Row> {
-        self.users.iter().flatten().filter(|row| row.pid.is_some())
-    }
-
-    /// A process has locks on it. In WAL mode that is each one that has read from it.
-    fn is_in_use(&self) -> bool {
-        self.processes().any(|row| !row.holds.is_empty()) || !self.survey.users.is_empty()
-    }
-
-    /// A process writes in a rollback mode just now.
-    fn is_written(&self) -> bool {
-        let writes = ["RESERVED", "PENDING", "EXCLUSIVE"];
-        let mut holds = self.processes().flat_map(|row| &row.holds);
-        holds.any(|hold| !hold.waits && writes.contains(&hold.lock.as_str()))
-    }
-
-    /// The size of a file beside the database. None: it is not there.
-    fn side_bytes(&self, suffix: &str) -> Option<u64> {
-        let mut files = self.survey.side_files.iter();
-        files.find(|file| file.suffix == suffix).map(|file| file.bytes)
-    }
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {

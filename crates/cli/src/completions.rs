@@ -3,11 +3,11 @@
 //! Made from the same `clap::Command` as `--help`, so hidden commands are not in it.
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, Args};
+use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use oneflush_vfs::StrategyKind;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::output;
 
 const EXAMPLES: &str = "Examples:
@@ -36,13 +36,13 @@ enum Shells {
     Fish,
 }
 
-pub fn main(options: &Options) -> Result<(), Failure> {
+/// `program`: without what is hidden.
+pub fn main(options: &Options, mut program: Command) -> Result<(), Failure> {
     let shell = match options.shell {
         Shells::Bash => Shell::Bash,
         Shells::Zsh => Shell::Zsh,
         Shells::Fish => Shell::Fish,
     };
-    let mut program = crate::shown();
     for command in program.get_subcommands_mut() {
         *command = command.clone().mut_args(with_strategies);
     }

@@ -5,82 +5,27 @@ mod compare;
 mod copy;
 mod error;
 mod facts;
+mod options;
 mod plan;
 mod rewrite;
+mod source;
+mod suffix;
 mod to_engine;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{ArgGroup, Args};
 use oneflush_measure::interrupt;
-use oneflush_vfs::{InspectError, Survey, inspect, shown_name, survey};
+use oneflush_vfs::{Survey, shown_name, survey};
 use serde_json::json;
 
 use crate::engine::Engine;
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::output;
 use error::ConvertError;
+pub use options::Options;
 use plan::{Pages, Plan, Wish};
 use rewrite::{Converted, Locked};
-
-const EXAMPLES: &str = "Examples:
-  oneflush convert app.db --reserve 24 --dry-run
-                                      how many bytes are reserved now, and
-                                      what the conversion would need
-  oneflush convert app.db --reserve 24
-  oneflush convert app.db --reserve 0 --force
-                                      takes all reserved bytes back
-  oneflush convert app.db app.mvbt.db --engine lsmvbt
-                                      a copy in the format of LS-MVBT
-  oneflush convert app.mvbt.db back.db --engine sqlite
-
---engine makes a new file, and leaves the database as it is. Programs may use
-the database meanwhile: the copy is of one moment. It is checked by PRAGMA
-integrity_check, and compared with the database value by value, rowids too.
-The new file appears when it is complete and durable. Ctrl-C leaves none.
-
---reserve: SQLite leaves reserved bytes alone; extensions keep something there.
-Nobody may have the database open. First a copy is made beside the database, by VACUUM
-INTO, and checked: PRAGMA integrity_check, the schema, each table's number of
-rows. Then one transaction writes the pages of the copy into the database file.
-It stays the same file, with its owner, mode, links and journal mode.
-
-Room is needed for the copy and a journal: twice the database, or up to five
-times where two rows just fill a page, and then only one does.
-Ctrl-C leaves the database as it was. So does a crash: the next open rolls back.
-
-As by VACUUM, the rowids of a table without INTEGER PRIMARY KEY may change.";
-
-/// Follows the database's name. Whoever makes one may replace such a file.
-const COPY_SUFFIX: &str = "-oneflush-converting";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
-#[command(override_usage = "oneflush convert [OPTIONS] --reserve <N> <DATABASE>
-       oneflush convert [OPTIONS] --engine <NAME> <DATABASE> <COPY>")]
-#[command(group = ArgGroup::new("what").args(["reserve", "engine"]).required(true))]
-pub struct Options {
-    /// The database file
-    database: PathBuf,
-    /// The new file of --engine, which must not be there
-    #[arg(value_name = "COPY", requires = "engine", conflicts_with = "reserve")]
-    copy: Option<PathBuf>,
-    /// Bytes to reserve at the end of each page, 0 to 255
-    #[arg(long, value_name = "N")]
-    reserve: Option<u8>,
-    /// Copy the database into a new file of this engine
-    #[arg(long, value_name = "NAME", requires = "copy")]
-    engine: Option<Engine>,
-    /// Only say what would be done
-    #[arg(long)]
-    dry_run: bool,
-    /// Where bytes are reserved already, change their number; what an extension
-    /// keeps there is lost. Also for 8, the number of cksumvfs
-    #[arg(long, conflicts_with = "engine")]
-    force: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
+use source::{file, look};
 
 /// What came of it.
 enum Outcome {
@@ -111,23 +56,6 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     output::print(&said?)
 }
 
-/// The file itself.
-fn file(given: &Path) -> Result<PathBuf, ConvertError> {
-    let database = given
-        .canonicalize()
-        .map_err(|source| ConvertError::File { path: given.to_owned(), source })?;
-    match database.is_file() {
-        true => Ok(database),
-        false => Err(ConvertError::NotAFile(given.to_owned())),
-    }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = path.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
-}
-
 fn run(options: &Options, wish: Wish) -> Result<Outcome, ConvertError> {
     let database = file(&options.database)?;
     if Engine::is_lsmvbt(&database) {
@@ -150,23 +78,6 @@ fn run(options: &Options, wish: Wish) -> Result<Outcome, ConvertError> {
     match plan {
         Some(plan) if options.dry_run => Ok(Outcome::Planned { pages, plan, unsure }),
         _ => convert(&database, wish),
-    }
-}
-
-/// The database as its files tell, if SQLite alone may open it.
-fn look(database: &Path) -> Result<Survey, ConvertError> {
-    let survey = survey(database).map_err(|error| match error {
-        InspectError::NotADatabase(path) => ConvertError::NotADatabase(path),
-        error => error.into(),
-    })?;
-    if survey.guarded && !survey.users.is_empty() {
-        return Err(ConvertError::InUse { database: database.to_owned(), users: survey.users });
-    }
-    match inspect(database) {
-        Ok(None) => Ok(survey),
-        Ok(Some(_)) => Err(ConvertError::Guarded(database.to_owned())),
-        Err(InspectError::NotADatabase(path)) => Err(ConvertError::NotADatabase(path)),
-        Err(error) => Err(error.into()),
     }
 }
 

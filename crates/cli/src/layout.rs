@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::identify::table::printable;
+pub use oneflush_trace::report::grouped;
 
 pub const WIDTH: usize = 80;
 /// Columns for the name of a row.
@@ -30,6 +30,13 @@ pub fn line<'a>(out: &mut String, name: &str, cells: impl Iterator<Item = &'a st
     let _ = writeln!(out, "{}", text.trim_end());
 }
 
+/// A name in a trace is whatever a program chose; it must not steer the terminal.
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .collect()
+}
+
 /// The end of a name tells it from others.
 pub fn shortened(name: &str, width: usize) -> String {
     let length = name.chars().count();
@@ -53,6 +60,10 @@ pub fn short(number: f64) -> String {
 
 pub fn tenths(number: f64) -> String {
     if number.is_nan() { short(number) } else { format!("{number:.1}") }
+}
+
+pub fn plural(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// Words into lines of 80 columns.

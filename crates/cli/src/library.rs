@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub const EXTENSION: &str = "liboneflush.so";
 /// SQLite with both engines, in the place of `libsqlite3.so.0`.
 pub const SQLITE: &str = "liboneflush_sqlite3.so";
+/// What is preloaded, so that a program's SQLite loads the extension.
+pub const PRELOAD: &str = "liboneflush_preload.so";
 
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {

@@ -1,6 +1,6 @@
 //! The `oneflush` program: one file a command, and nothing here but the choice.
 //!
-//! What it answers: `exit.rs`.
+//! What it answers: `exit.rs`, `failure.rs`.
 
 mod advise;
 mod bench;
@@ -10,6 +10,7 @@ mod convert;
 mod crash;
 mod engine;
 mod exit;
+mod failure;
 mod identify;
 mod layout;
 #[cfg(not(feature = "laboratory"))]
@@ -35,12 +36,13 @@ mod watch;
 mod who;
 mod worker;
 
-use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 // Both B-trees, in the place of the library that rusqlite brings.
 use oneflush_sqlite as _;
+
+use failure::Failure;
 
 #[derive(Parser)]
 #[command(
@@ -119,35 +121,6 @@ enum Command {
     Busy { parent: u32 },
 }
 
-/// How a command failed; the message says what and how to go on.
-enum Failure {
-    /// The command line or what it names cannot be used.
-    Usage(Box<dyn Error>),
-    Failed(Box<dyn Error>),
-    /// Another exit code, of `exit.rs` or of a program.
-    WithCode(Box<dyn Error>, u8),
-}
-
-impl Failure {
-    fn usage(error: impl Into<Box<dyn Error>>) -> Failure {
-        Failure::Usage(error.into())
-    }
-
-    fn failed(error: impl Into<Box<dyn Error>>) -> Failure {
-        Failure::Failed(error.into())
-    }
-
-    /// Nothing was done.
-    fn refused(error: impl Into<Box<dyn Error>>) -> Failure {
-        Failure::WithCode(error.into(), exit::REFUSED)
-    }
-
-    /// Nothing was done, since somebody is in the way who goes away.
-    fn again(error: impl Into<Box<dyn Error>>) -> Failure {
-        Failure::WithCode(error.into(), exit::AGAIN)
-    }
-}
-
 /// The command line, with all that `--help` says of it.
 fn command_line() -> clap::Command {
     exit::with_lines(Cli::command())
@@ -172,7 +145,7 @@ fn main() -> ExitCode {
         Command::Advise(options) => advise::main(&options),
         Command::Bench(options) => bench::main(&options),
         Command::Check(options) => check::main(&options),
-        Command::Completions(options) => completions::main(&options),
+        Command::Completions(options) => completions::main(&options, shown()),
         Command::Convert(options) => convert::main(&options),
         Command::Crash(options) => crash::main(&options),
         Command::Identify(options) => identify::main(&options),
@@ -193,7 +166,7 @@ fn main() -> ExitCode {
         Command::Trial(options) => trial::main(&options),
         Command::Umount(options) => mount::umount(&options),
         Command::Who(options) => who::main(&options),
-        Command::Man(options) => manual::main(&options),
+        Command::Man(options) => manual::main(&options, shown()),
         Command::Worker => worker::main(),
         Command::Guest(options) => bench::guest::inside(&options),
         Command::Flash(options) => bench::serve_flash(&options),

@@ -21,7 +21,7 @@ use clap::{Arg, Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::output;
 
 /// As the reproducible-builds.org project defines it: seconds since 1970.
@@ -35,7 +35,8 @@ pub struct Options {
     dir: PathBuf,
 }
 
-pub fn main(options: &Options) -> Result<(), Failure> {
+/// `shown`: the program, without what is hidden.
+pub fn main(options: &Options, shown: Command) -> Result<(), Failure> {
     let date = date().map_err(Failure::usage)?;
     let unwritable = |path: &Path, error: io::Error| {
         Failure::failed(format!(
@@ -44,7 +45,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         ))
     };
     fs::create_dir_all(&options.dir).map_err(|error| unwritable(&options.dir, error))?;
-    let mut program = crate::shown().disable_help_subcommand(true);
+    let mut program = shown.disable_help_subcommand(true);
     program.build();
     for command in all(&program) {
         let (name, page) = page(&program, command, &date).map_err(Failure::failed)?;

@@ -9,7 +9,8 @@ use clap::Args;
 use oneflush_eagerfs::mount::{self, Before, MountError, Mounted};
 use serde_json::json;
 
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::output;
 pub use options::Options;
 
 /// Mounts, and serves until somebody unmounts: in a process of its own, unless asked otherwise.

@@ -10,7 +10,7 @@ mod text;
 
 use clap::{Args, Subcommand};
 
-use crate::Failure;
+use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
   oneflush mvbt check app.mvbt     looks at every page

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 const BUFFER_BYTES: usize = 64 << 10;
 /// Whoever watches a trace that is being recorded waits no longer for a line that could be told.

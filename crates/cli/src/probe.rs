@@ -7,7 +7,8 @@ use oneflush_measure::{interrupt, probe};
 use oneflush_mvbt::Database;
 use serde_json::json;
 
-use crate::{Failure, layout, output};
+use crate::failure::Failure;
+use crate::{layout, output};
 
 const EXAMPLES: &str = "Examples:
   oneflush probe .

@@ -1,71 +1,19 @@
 //! `oneflush recover DB`: an open and a close, which is all that a recovery is.
 
 mod accept_loss;
+mod options;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use oneflush_vfs::{AsideLog, InspectError, LogContents, Said, StrategyKind, shown_name};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
 use crate::engine::Engine;
-use crate::{Failure, mount, output, uri};
-
-const EXAMPLES: &str = "Examples:
-  oneflush recover app.db             what the log holds goes into app.db, and
-                                      the log is removed
-  oneflush recover app.db --dry-run   only say what would be done
-  oneflush recover app.db --accept-loss
-                                      the log is lost or damaged: copies all
-                                      files aside, keeps what can be kept,
-                                      says what is lost
-  oneflush recover b.db --with a.db   the last commits of b.db are in the log of
-                                      a.db, which was moved or renamed (maw)
-  oneflush recover a.db --forget b.db
-                                      b.db is gone for good: what the log of
-                                      a.db has for it may be removed
-  oneflush recover --fs /srv/data     a directory that oneflush mount had
-                                      mounted when it was interrupted
-
-Opening the database with the strategy of its log, eager, waldio or maw, does
-the same. So does an open with plain. Nothing is removed before the database
-file has everything. A database of LS-MVBT has no log, so it is left alone.";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Options {
-    /// The database file; its log is expected beside it. With --fs the directory
-    database: PathBuf,
-    /// Recover a directory that was mounted by oneflush mount
-    #[arg(long, conflicts_with_all = ["dry_run", "accept_loss", "with", "forget"])]
-    fs: bool,
-    /// With --fs: the log's file, if it was named at the mount
-    #[arg(long, value_name = "FILE", requires = "fs")]
-    log: Option<PathBuf>,
-    /// With --fs: also if the directory was used without the mount since it was
-    /// interrupted. What the log has may be older than those changes
-    #[arg(long, requires = "fs")]
-    over_changes: bool,
-    /// Check the log and say what it holds, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Where the log is lost or damaged, go on without what is lost. First
-    /// everything is copied to a folder beside the database
-    #[arg(long)]
-    accept_loss: bool,
-    /// A database of the same transactions (strategy maw), or its log, that is
-    /// not where it was, or has another name
-    #[arg(long, value_name = "FILE")]
-    with: Option<PathBuf>,
-    /// A database of the same transactions that is gone for good: no log is
-    /// kept for it
-    #[arg(long, value_name = "FILE")]
-    forget: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
+use crate::failure::Failure;
+use crate::stats::count;
+use crate::{mount, output, uri};
+pub use options::Options;
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     if options.fs {
@@ -183,7 +131,7 @@ fn of_lsmvbt(options: &Options) -> Result<(), Failure> {
 }
 
 fn held(log: &LogContents) -> String {
-    let pages = plural(log.pages, "page");
+    let pages = count(log.pages, "page");
     match (log.frames, log.records) {
         (Some(frames), _) => {
             let behind = match log.frames_behind.unwrap_or_default() {
@@ -191,17 +139,13 @@ fn held(log: &LogContents) -> String {
                 behind => format!(
                     " (and {} behind them that a crash cut off before its commit, or that were \
                         damaged)",
-                    plural(behind.into(), "frame")
+                    count(behind.into(), "frame")
                 ),
             };
-            format!("{} of {pages}{behind}", plural(frames.into(), "frame"))
+            format!("{} of {pages}{behind}", count(frames.into(), "frame"))
         }
-        (None, records) => format!("{} of {pages}", plural(records.unwrap_or_default(), "record")),
+        (None, records) => format!("{} of {pages}", count(records.unwrap_or_default(), "record")),
     }
-}
-
-fn plural(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn check_name(database: &Path) -> Result<(), Box<dyn std::error::Error>> {

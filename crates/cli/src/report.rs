@@ -6,72 +6,21 @@
 
 #[cfg(feature = "laboratory")]
 mod dataset;
+mod files;
+mod options;
 pub mod read;
 mod text;
 
-use std::io;
-use std::path::{Path, PathBuf};
-
-use clap::Args;
 use oneflush_measure::interrupt;
-use oneflush_trace::identify::Layer;
 use oneflush_trace::report::{Perfetto, Report, Trace, page};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::identify::input::{self, Input};
 #[cfg(not(feature = "laboratory"))]
 use crate::left_out::dataset;
-use crate::output::Output;
+use files::{Files, Unwritten, end, write};
+pub use options::Options;
 use read::Reading;
-
-const EXAMPLES: &str = "It reads what `oneflush identify` reads. Quantiles, classes and figures are
-those of \"On the IO characteristics of the SQLite transactions\"
-(MobileSoft'16); findings say what stands out, and what they rest on.
-
-Examples:
-  oneflush report trace.txt.gz                     tables and findings
-  oneflush report before.txt after.txt             two traces side by side
-  oneflush report trace.txt -o report.html         one page with charts, which
-                                                   needs no network
-  oneflush report trace.txt --json | jq .findings  for programs
-  oneflush report trace.txt --perfetto trace.json  to open at ui.perfetto.dev
-  oneflush report --database rmq.db phone.po       only this database
-  oneflush report fleet                            a data set of many devices
-  oneflush report fleet --where 'device=kiosk-7,day>=2026-11-01'
-  oneflush report fleet --compare build=A,B        two builds, with bounds";
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Options {
-    /// Traces in any of the formats that `oneflush identify` reads; - is standard input. Or one
-    /// data set, a folder that `oneflush identify --dataset` has made
-    #[arg(value_name = "TRACE", required = true)]
-    traces: Vec<PathBuf>,
-    /// Write a page (HTML) to this file, which is replaced only when all is done
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Print one JSON object with all figures in place of the tables
-    #[arg(long)]
-    json: bool,
-    /// Write transactions, flushes and the devices' queues to this file, for ui.perfetto.dev
-    #[arg(long, value_name = "FILE")]
-    perfetto: Option<PathBuf>,
-    /// Only transactions of databases whose path or place holds this text
-    #[arg(long, value_name = "SUBSTRING")]
-    database: Option<String>,
-    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest,
-    /// highest or MAJOR,MINOR
-    #[arg(long, value_name = "LAYER", default_value = "lowest", value_parser = input::layer)]
-    layer: Layer,
-    /// Of a data set, only rows that meet all conditions: NAME, one of = != < <= > >=, VALUE; NAME
-    /// is a label, day or a column. Can be given several times
-    #[arg(long = "where", value_name = "CONDITION,…")]
-    wheres: Vec<String>,
-    /// Of a data set, two groups beside each other: a column that has two values, or a column and
-    /// two of its values
-    #[arg(long, value_name = "NAME[=A,B]")]
-    compare: Option<String>,
-}
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     if let Some(dir) = options.traces.iter().find(|path| path.is_dir()) {
@@ -91,58 +40,6 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let told = tell(options, inputs, &mut files).map(|why| damaged = why);
     end(told, files)?;
     damaged.map_or(Ok(()), |why| Err(Failure::failed(why)))
-}
-
-/// All was told, or could not be written.
-fn end(told: Result<(), Unwritten>, files: Files) -> Result<(), Failure> {
-    match told {
-        Ok(()) => files.finish().map_err(Failure::failed),
-        // Whoever reads has seen enough (`| head`).
-        Err((name, error))
-            if error.kind() == io::ErrorKind::BrokenPipe && name == STANDARD_OUTPUT =>
-        {
-            files.finish_files().map_err(Failure::failed)
-        }
-        Err((name, error)) => Err(Failure::failed(format!("{name}: {error}"))),
-    }
-}
-
-const STANDARD_OUTPUT: &str = "standard output";
-
-/// Where the results go.
-struct Files {
-    stdout: Output,
-    page: Option<Output>,
-    perfetto: Option<Output>,
-}
-
-impl Files {
-    fn open(options: &Options) -> Result<Files, String> {
-        let file = |name: &str, path: &Option<PathBuf>| {
-            path.as_deref().map(|path: &Path| Output::named(name, path)).transpose()
-        };
-        Ok(Files {
-            page: file("-o", &options.output)?,
-            perfetto: file("--perfetto", &options.perfetto)?,
-            stdout: Output::stdout(),
-        })
-    }
-
-    fn finish(self) -> Result<(), String> {
-        self.stdout.finish()?;
-        [self.page, self.perfetto].into_iter().flatten().try_for_each(Output::finish)
-    }
-
-    fn finish_files(self) -> Result<(), String> {
-        [self.page, self.perfetto].into_iter().flatten().try_for_each(Output::finish)
-    }
-}
-
-/// An error of writing, with the name of what was written.
-type Unwritten = (String, io::Error);
-
-fn write(output: &mut Output, text: &str) -> Result<(), Unwritten> {
-    output.line(text).map_err(|error| (output.name(), error))
 }
 
 /// Reads all and tells all; gives back why not all could be read.

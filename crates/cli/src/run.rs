@@ -8,13 +8,12 @@
 //! With `--engine` the program gets another `libsqlite3.so.0` instead (`run/engine.rs`).
 
 mod engine;
+mod error;
+mod linker;
 mod program;
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
@@ -22,8 +21,10 @@ use oneflush_measure::handover;
 use oneflush_vfs::{OptionError, StrategyKind};
 
 use crate::engine::Engine;
-use crate::library::{self, EXTENSION, LibraryError, SQLITE};
-use crate::{Failure, exit};
+use crate::failure::Failure;
+use crate::library::{self, EXTENSION, PRELOAD};
+pub(crate) use error::RunError;
+use linker::{before, preloadable};
 use program::Without;
 
 const EXAMPLES: &str = "Examples:
@@ -54,16 +55,11 @@ oneflush run becomes the program: process number, signals and exit status are
 the program's own. Oneflush's messages go to standard error, unless ONEFLUSH_LOG
 is off, syslog or a file.";
 
-const PRELOAD: &str = "liboneflush_preload.so";
 /// That a process ends which opens a database without Oneflush, for the library that is preloaded.
 const REQUIRE_VARIABLE: &str = "ONEFLUSH_RUN_REQUIRE";
 
 /// What SQLite's shell was built from, for the one that is preloaded.
 pub(crate) const SHELL_SOURCE: &str = "ONEFLUSH_SHELL_SOURCE";
-/// As `env` and shells have them.
-const CANNOT_EXECUTE: u8 = 126;
-const NOT_FOUND: u8 = 127;
-
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -87,51 +83,6 @@ pub struct Options {
 /// changes nothing.
 fn strategy(word: &str) -> Result<String, OptionError> {
     word.parse::<StrategyKind>().map(|_| word.to_owned())
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RunError {
-    #[error("{0}")]
-    Library(#[from] LibraryError),
-    #[error("{} cannot be preloaded: its path has a space or a colon; set TMPDIR to one \
-        without [OF-503]", .0.display())]
-    Unpreloadable(PathBuf),
-    #[error("cannot start {command}: {source} [OF-504]")]
-    Start { command: String, source: io::Error },
-    #[error("{}: cannot be made, so that {PRELOAD} can be preloaded: {source}; set TMPDIR to \
-        another folder [OF-505]", .link.display())]
-    Link { link: PathBuf, source: io::Error },
-    #[error(
-        "--engine and --strategy exclude each other: a strategy is for the journal or WAL of \
-        SQLite's own engine, and the library of --engine is not the extension; leave one of both \
-        out [OF-513]"
-    )]
-    EngineAndStrategy,
-    #[error("{}: cannot be made, so that the program finds {SQLITE}: {source}; set TMPDIR to \
-        another folder [OF-514]", .folder.display())]
-    Folder { folder: PathBuf, source: io::Error },
-    #[error("{}: the dynamic linker splits this path; set TMPDIR to one without a colon or \
-        semicolon [OF-515]", .0.display())]
-    Split(PathBuf),
-    #[error("{name} is not started: --require was given, and it {without} [OF-535]")]
-    Required { name: String, without: Without },
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Failure {
-        let code = match &error {
-            RunError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
-            RunError::Start { .. } => CANNOT_EXECUTE,
-            RunError::EngineAndStrategy => 2,
-            RunError::Required { .. } => exit::REFUSED,
-            RunError::Library(_)
-            | RunError::Unpreloadable(_)
-            | RunError::Link { .. }
-            | RunError::Folder { .. }
-            | RunError::Split(_) => 1,
-        };
-        Failure::WithCode(error.into(), code)
-    }
 }
 
 /// Returns only if there is no program to become.
@@ -225,59 +176,4 @@ fn command(
 /// A program whose SQLite has both engines. New databases are of this one.
 pub(crate) fn with_engine(program: &OsStr, engine: Engine) -> Result<Command, RunError> {
     command(&[program.to_owned()], engine::variables(engine)?)
-}
-
-/// The dynamic linker splits `LD_PRELOAD` at spaces and colons. A path that has some is preloaded
-/// through a link. The program and its children need the link for as long as they run, so the link
-/// stays. Its name says whose it is and where it leads, so there is only one.
-fn preloadable(library: PathBuf) -> Result<PathBuf, RunError> {
-    let splits =
-        |path: &Path| path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte));
-    if !splits(&library) {
-        return Ok(library);
-    }
-    let user = rustix::process::geteuid().as_raw();
-    let metadata =
-        library.metadata().map_err(|source| RunError::Link { link: library.clone(), source })?;
-    let name = format!("oneflush-preload-{user}-{:x}-{:x}.so", metadata.dev(), metadata.ino());
-    let link = std::env::temp_dir().join(name);
-    if splits(&link) {
-        return Err(RunError::Unpreloadable(link));
-    }
-    let made = |source| RunError::Link { link: link.clone(), source };
-    match std::os::unix::fs::symlink(&library, &link) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // A link of somebody else could lead to his code.
-            let is_ours = fs::symlink_metadata(&link).is_ok_and(|link| link.uid() == user);
-            if !is_ours {
-                return Err(made(io::Error::new(
-                    error.kind(),
-                    "it is there and belongs to somebody else",
-                )));
-            }
-            if fs::read_link(&link).is_ok_and(|target| target == library) {
-                return Ok(link);
-            }
-            replace(&library, &link).map_err(made)?;
-        }
-        linked => linked.map_err(made)?,
-    }
-    Ok(link)
-}
-
-/// In one step: others may be about to use the link.
-fn replace(library: &Path, link: &Path) -> io::Result<()> {
-    let new = link.with_extension(format!("{}.new", std::process::id()));
-    std::os::unix::fs::symlink(library, &new)?;
-    fs::rename(&new, link)
-}
-
-/// What the user has in the variable already stays, behind ours.
-fn before(ours: &Path, variable: &str) -> OsString {
-    let mut all = ours.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os(variable).filter(|others| !others.is_empty()) {
-        all.push(":");
-        all.push(others);
-    }
-    all
 }

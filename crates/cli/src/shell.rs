@@ -21,9 +21,10 @@ use oneflush_measure::handover;
 use oneflush_vfs::StrategyKind;
 
 use crate::engine::Engine;
+use crate::failure::Failure;
 use crate::library::{self, EXTENSION, LibraryError, SQLITE};
 use crate::run::{self, RunError};
-use crate::{Failure, uri};
+use crate::uri;
 
 const EXAMPLES: &str = "Examples:
   oneflush shell app.db                              interactively

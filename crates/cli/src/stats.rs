@@ -1,6 +1,7 @@
 //! `oneflush stats DB`: what a database's files say of it, readable.
 
 mod lsmvbt;
+mod row;
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,11 @@ use oneflush_eagerfs::mount::is_dead;
 use oneflush_vfs::{Survey, shown_name, survey};
 
 use crate::engine::Engine;
+use crate::failure::Failure;
 use crate::output::folded;
-use crate::{Failure, mount, output};
+use crate::{mount, output};
+use row::{Row, row};
+pub use row::{count, size};
 
 const EXAMPLES: &str = "Examples:
   oneflush stats app.db          journal mode, pages, WAL, log, who uses it
@@ -57,9 +61,6 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 
 const LABEL_CHARS: usize = 13;
 const LINE_CHARS_MAX: usize = 80;
-
-/// A label and its value.
-type Row = (String, String);
 
 fn rows(survey: &Survey) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -196,20 +197,4 @@ fn rows_of_users(survey: &Survey, rows: &mut Vec<Row>) {
     rows.push(row("used by", users));
     let counters = "of a program's own commits: PRAGMA oneflush_stats in that program";
     rows.push(row("counters", counters));
-}
-
-fn row(label: impl Into<String>, value: impl Into<String>) -> Row {
-    (label.into(), value.into())
-}
-
-pub fn count(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_240 => format!("{bytes} bytes"),
-        10_240..10_485_760 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
-    }
 }

@@ -17,9 +17,11 @@ use oneflush_measure::interrupt;
 use oneflush_trace::identify::Layer;
 use oneflush_trace::live::Session;
 
+use crate::failure::Failure;
 use crate::identify::input;
+use crate::trace;
 use crate::trace::Devices;
-use crate::{Failure, trace};
+use screen::PATIENCE;
 use view::{Sort, View};
 
 const EXAMPLES: &str = "Figures are of the last 10 s. jrnl: the share of the bytes that is not the
@@ -59,9 +61,6 @@ pub struct Options {
 }
 
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// So late a signal or a failure is noticed at most.
-const PATIENCE: Duration = Duration::from_millis(50);
-
 pub fn interval(text: &str) -> Result<Duration, String> {
     let interval = trace::seconds(text)?;
     if interval < INTERVAL_MIN {

@@ -19,7 +19,8 @@ use oneflush_trace::record::{
     Counts, Labels, Limit, Parts, RecordError, Recorder, Target, Targets,
 };
 
-use crate::{Failure, run};
+use crate::failure::Failure;
+use crate::run;
 
 mod limit;
 mod program;

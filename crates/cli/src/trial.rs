@@ -14,8 +14,9 @@ use oneflush_measure::trial::{self, Plan, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_
 use oneflush_vfs::shown_name;
 
 use crate::engine::Engine;
+use crate::failure::Failure;
+use crate::output;
 use crate::progress::Terminal;
-use crate::{Failure, output};
 use language::Language;
 
 const EXAMPLES: &str = "Examples:

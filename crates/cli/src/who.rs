@@ -9,8 +9,9 @@ use oneflush_measure::interrupt;
 use oneflush_vfs::who::{Asker, Hold, Row, Sightings, WhoError, to_json, who};
 use oneflush_vfs::{open_database, shown_name};
 
+use crate::failure::Failure;
 use crate::output::folded;
-use crate::{Failure, output, top};
+use crate::{output, top};
 
 const EXAMPLES: &str = "Examples:
   oneflush who app.db              who has it open, who reads, writes or waits

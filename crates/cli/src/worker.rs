@@ -2,7 +2,7 @@
 
 use oneflush_measure::run::process;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 pub fn main() -> Result<(), Failure> {
     process::serve().map_err(Failure::failed)

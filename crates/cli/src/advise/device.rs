@@ -7,7 +7,7 @@ use std::process::Command;
 use oneflush_trace::advise::Wear;
 use oneflush_trace::record::Targets;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Such a file is a line or some KB of JSON.
 const FILE_BYTES_MAX: u64 = 1 << 20;

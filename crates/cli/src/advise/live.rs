@@ -11,7 +11,7 @@ use oneflush_trace::import::{Format, ImportError, Reader};
 use oneflush_trace::record::{Labels, Options, RecordError, Recorder, Targets};
 
 use super::read::{Reading, Trace};
-use crate::Failure;
+use crate::failure::Failure;
 
 const TURN: Duration = Duration::from_millis(100);
 

@@ -8,7 +8,6 @@ use oneflush_trace::identify::{Layer, Observed, Transaction};
 use oneflush_trace::import::{ImportError, Reader};
 use oneflush_trace::model::Event;
 
-use super::page_bytes_of;
 use crate::identify::input::Input;
 use crate::identify::reading::{Asked, Sink};
 use crate::report::read;
@@ -96,5 +95,19 @@ impl Sink for Seen {
         }
         self.0.transaction(transaction);
         Ok(())
+    }
+}
+
+/// What a database's own file says of its pages, where it is on this machine.
+fn page_bytes_of(database: &Path) -> Option<u64> {
+    use std::io::Read;
+    let mut head = [0; 18];
+    oneflush_vfs::open_database(database).ok()?.read_exact(&mut head).ok()?;
+    if !head.starts_with(b"SQLite format 3\0") {
+        return None;
+    }
+    match u64::from(u16::from_be_bytes([head[16], head[17]])) {
+        1 => Some(65_536),
+        bytes => Some(bytes).filter(|bytes| bytes.is_power_of_two() && *bytes >= 512),
     }
 }

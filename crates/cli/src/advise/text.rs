@@ -6,8 +6,7 @@ use std::fmt::Write;
 use oneflush_trace::advise::{Advice, DatabaseAdvice, Life, Row, Step, Strategy, Wear};
 
 use super::read::Trace;
-use crate::identify::table::{grouped, plural, printable};
-use crate::layout::{head, line, row, short, tenths, wrapped};
+use crate::layout::{grouped, head, line, plural, printable, row, short, tenths, wrapped};
 
 /// Databases that are told; JSON has all.
 const DATABASES_COUNT_MAX: usize = 3;

@@ -9,7 +9,7 @@ pub use oneflush_bench::guest::{GuestArch, GuestFs, SUBCOMMAND};
 use oneflush_bench::report::Report;
 use oneflush_measure::run::{Plan, Workers};
 
-use crate::{Failure, bench};
+use crate::failure::Failure;
 
 /// Counts do not differ between rounds as times do.
 const ROUNDS: u32 = 1;
@@ -25,16 +25,20 @@ pub fn inside(options: &Inside) -> Result<(), Failure> {
     guest::serve(&options.place, &options.out).map_err(Failure::failed)
 }
 
-pub fn main(file_systems: &[GuestFs], options: &bench::Options) -> Result<Report, Failure> {
-    let plan = bench::plan::plan(options)?;
+pub fn main(
+    file_systems: &[GuestFs],
+    arch: Option<GuestArch>,
+    plan: Plan,
+    rounds: Option<u32>,
+) -> Result<Report, Failure> {
     if let Some(mode) = plan.modes.iter().find(|mode| mode.is_mounted) {
         let message = format!("mode {mode}: --guest has no mount; leave --guest or the mode out");
         return Err(Failure::usage(message));
     }
     let program = std::env::current_exe().map_err(Failure::failed)?;
     let checkout = Checkout::find(&program).map_err(Failure::failed)?;
-    let arch = options.guest_arch.unwrap_or(GuestArch::X86_64);
-    let spec = spec(plan, options.rounds.unwrap_or(ROUNDS));
+    let arch = arch.unwrap_or(GuestArch::X86_64);
+    let spec = spec(plan, rounds.unwrap_or(ROUNDS));
     let mut reports = Vec::new();
     for (at, fs) in file_systems.iter().enumerate() {
         eprintln!("guest {} of {}: {fs}", at + 1, file_systems.len());

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use oneflush_bench::guest::{Checkout, GuestFs};
 use oneflush_bench::paper::{
@@ -11,11 +10,14 @@ use oneflush_bench::paper::{
 };
 use oneflush_measure::interrupt;
 
+use super::asked::Asked;
+use super::begin::begin;
+use super::guest;
+use super::options::Options;
 use super::plan::place_of_size;
-use super::{Options, guest};
+use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::progress::Terminal;
-use crate::{Failure, bench};
 
 /// All modes of an experiment run in so many rounds, if nobody says how many.
 const ROUNDS: u32 = 3;
@@ -25,26 +27,6 @@ const ROUNDS_OF_ALL: u32 = 1;
 /// Of each experiment in a short form.
 const OPERATIONS_SHORT: u64 = 20;
 const BYTES_SHORT: u64 = 256 << 20;
-
-/// The value of `--paper`.
-#[derive(Clone, Copy)]
-pub enum Asked {
-    One(&'static Paper),
-    All,
-}
-
-impl FromStr for Asked {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Asked, String> {
-        if word == "all" {
-            return Ok(Asked::All);
-        }
-        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-        let paper = Paper::find(word);
-        paper.map(Asked::One).ok_or_else(|| format!("it is one of: {}, or all", names.join(", ")))
-    }
-}
 
 fn plan(paper: &'static Paper, options: &Options, rounds: u32) -> Result<PaperPlan, Failure> {
     let inputs = options.inputs.as_deref().map(|directory| {
@@ -90,7 +72,7 @@ fn all(options: &Options) -> Result<(), Failure> {
         })
         .transpose()?;
     let pages = folder.map(pages).transpose()?;
-    bench::begin(&plans[0].place)?;
+    begin(&plans[0].place)?;
     let (mut papers, mut failures) = (Papers::default(), Vec::new());
     for (at, plan) in plans.iter().enumerate() {
         let name = plan.paper.name;
@@ -152,7 +134,7 @@ fn one(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
     }
     // What is wrong with the folder is said before a run of minutes.
     let files = options.output.as_deref().map(|folder| files(folder, paper.name)).transpose()?;
-    bench::begin(&plan.place)?;
+    begin(&plan.place)?;
     let measured = paper::measure(&plan, &mut Terminal::new()).map_err(Failure::failed)?;
     let failures = measured.failures.clone();
     let report = PaperReport::new(&plan, measured);

@@ -10,8 +10,8 @@ use oneflush_measure::workload::{
     Access, FileTrace, Files, LongReader, Mobibench, Operation, Reads, Replay, Workload,
 };
 
-use super::{Device, Options, WorkerKind};
-use crate::Failure;
+use super::options::{Device, Options, WorkerKind};
+use crate::failure::Failure;
 
 /// Of the scratch file system.
 const DEFAULT_SIZE_GIB: u64 = 1;

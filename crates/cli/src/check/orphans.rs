@@ -7,7 +7,7 @@ use std::path::Path;
 use humantime::format_rfc3339_seconds;
 use oneflush_vfs::shown_name;
 
-use super::Facts;
+use super::facts::Facts;
 use super::finding::{Finding, Status};
 use crate::stats::size;
 

@@ -3,7 +3,7 @@
 use oneflush_measure::interrupt;
 use oneflush_vfs::{Fault, Ground, Tried, WalMode, tried, verdicts, wal_mode};
 
-use super::Facts;
+use super::facts::Facts;
 use super::finding::{Finding, Status};
 
 const PLACE: &str = "place";

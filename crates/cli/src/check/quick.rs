@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::Facts;
+use super::facts::Facts;
 use super::finding::{Finding, Status};
 use super::state::unsettled;
 use crate::uri;

@@ -7,7 +7,7 @@ use std::path::Path;
 use oneflush_vfs::who::frames_not_copied;
 use oneflush_vfs::{InspectError, inspect, open_database, without_codes};
 
-use super::Facts;
+use super::facts::Facts;
 use super::finding::{Finding, Status};
 use crate::stats::{count, size};
 

@@ -2,7 +2,7 @@
 
 use oneflush_vfs::who::Row;
 
-use super::Facts;
+use super::facts::Facts;
 use super::finding::{Finding, Status};
 use super::libraries::{Found, Libraries};
 

@@ -30,6 +30,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::compare::{self, Compared};
 use super::error::ConvertError;
+use super::suffix::{COPY_SUFFIX, with_suffix};
 use super::{facts, plan};
 use crate::engine::Engine;
 use crate::uri;
@@ -243,7 +244,7 @@ struct Unfinished {
 impl Unfinished {
     /// One that was left there by a process that was killed is replaced.
     fn create(target: &Path) -> Result<Unfinished, ConvertError> {
-        let path = super::with_suffix(target, super::COPY_SUFFIX);
+        let path = with_suffix(target, COPY_SUFFIX);
         let failed = |source| ConvertError::File { path: path.clone(), source };
         let unfinished = Unfinished { path: path.clone() };
         unfinished.remove();
@@ -273,7 +274,7 @@ impl Unfinished {
     fn remove(&self) {
         // What went wrong before is the first cause; the next conversion removes the files.
         for suffix in SUFFIXES {
-            let _ = fs::remove_file(super::with_suffix(&self.path, suffix));
+            let _ = fs::remove_file(with_suffix(&self.path, suffix));
         }
     }
 }

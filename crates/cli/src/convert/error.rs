@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use oneflush_vfs::{InspectError, User, shown_name};
 use rusqlite::ErrorCode;
 
-use crate::Failure;
 use crate::engine::Engine;
+use crate::failure::Failure;
+
+/// "The usable size is not allowed to be less than 480": "Database File Format", section 1.3.4.
+pub const USABLE_MIN: u32 = 480;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
@@ -29,7 +32,7 @@ pub enum ConvertError {
         shown_name(.database))]
     Reserved { database: PathBuf, reserved: u8 },
     #[error("{}: SQLite needs 480 bytes of a page, and this database has pages of {page_bytes}; \
-        reserve at most {} [OF-606]", shown_name(.database), .page_bytes - super::plan::USABLE_MIN)]
+        reserve at most {} [OF-606]", shown_name(.database), .page_bytes - USABLE_MIN)]
     TooMany { database: PathBuf, page_bytes: u32 },
     #[error("{}: the database is damaged, and a conversion could hide that; PRAGMA \
         integrity_check says: {found} [OF-607]", shown_name(.database))]

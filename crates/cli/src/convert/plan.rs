@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use oneflush_vfs::Survey;
 use rustix::fs::{Access, access, statvfs};
 
-use super::error::ConvertError;
+use super::error::{ConvertError, USABLE_MIN};
 
-/// "The usable size is not allowed to be less than 480": "Database File Format", section 1.3.4.
-pub const USABLE_MIN: u32 = 480;
 /// What the checksum VFS of SQLite takes for its own.
 const CKSUMVFS_BYTES: u8 = 8;
 /// A frame of a WAL has its page and this; a record of a rollback journal has less.

@@ -28,7 +28,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::ConvertError;
 use super::facts::{self, Facts};
 use super::plan::{self, Pages, Wish};
-use super::{COPY_SUFFIX, with_suffix};
+use super::suffix::{COPY_SUFFIX, with_suffix};
 use crate::uri;
 use crate::watch::Watch;
 

@@ -8,11 +8,13 @@ use serde_json::json;
 
 use super::copy::{Before, Copied, Copying, Source};
 use super::error::ConvertError;
-use super::{Options, plan};
+use super::options::Options;
+use super::plan::{self, Pages};
+use super::source::{file, look};
 use crate::engine::Engine;
 
 pub fn run(options: &Options, engine: Engine, copy: &Path) -> Result<String, ConvertError> {
-    let source = super::file(&options.database)?;
+    let source = file(&options.database)?;
     check_source(&source, engine)?;
     let target = check_target(copy)?;
     let file = |source| ConvertError::File { path: copy.to_owned(), source };
@@ -32,7 +34,7 @@ fn check_source(source: &Path, engine: Engine) -> Result<(), ConvertError> {
     if is_lsmvbt {
         return Ok(());
     }
-    if super::plan::Pages::of(&super::look(source)?).is_none() {
+    if Pages::of(&look(source)?).is_none() {
         return Err(ConvertError::Empty(source.to_owned()));
     }
     Ok(())

@@ -10,8 +10,9 @@ use oneflush_crashlab::eagerfs::{Report, campaign};
 use oneflush_measure::interrupt;
 use serde_json::json;
 
-use super::{EAGERFS, Options, refuse_those_of_sqlite};
-use crate::{Failure, output};
+use super::options::{EAGERFS, Options, refuse_those_of_sqlite};
+use crate::failure::Failure;
+use crate::output;
 
 pub fn simulate(options: &Options) -> Result<(), Failure> {
     let has = "states, a seed, jobs and a sabotage";

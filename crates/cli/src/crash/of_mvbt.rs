@@ -5,11 +5,11 @@ use std::path::Path;
 use oneflush_crashlab::mvbt::{self, Case, Plan, Report, Workload};
 use serde_json::json;
 
-use super::{
-    MVBT, Options, Told, check_out, conclude, refuse_those_of_sqlite, retell, text, watched,
-    workloads,
-};
-use crate::Failure;
+use super::conclude::{Told, check_out, conclude, retell};
+use super::options::{MVBT, Options, refuse_those_of_sqlite, workloads};
+use super::text;
+use super::watcher::watched;
+use crate::failure::Failure;
 
 pub fn simulate(options: &Options) -> Result<(), Failure> {
     let own: &[&str] = match options.faults {

@@ -16,11 +16,12 @@ use oneflush_trace::identify::{Layer, Observed, Scope, Transaction};
 use oneflush_trace::import::{self, Reader};
 use oneflush_trace::model::Event;
 
-use super::Options;
 use super::input::{self, Input};
+use super::options::Options;
 use super::reading::{Asked, End, Sink};
-use super::table::{Heading, plural, printable};
-use crate::Failure;
+use super::table::Heading;
+use crate::failure::Failure;
+use crate::layout::{plural, printable};
 use crate::output::Output;
 use crate::report::read::notes;
 

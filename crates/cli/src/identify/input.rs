@@ -18,7 +18,8 @@ use oneflush_trace::model::DeviceId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::output;
 
 /// Work that is done sooner shows no progress.
 const QUIET: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use oneflush_trace::identify::{Identifier, Layer, Observed};
 use oneflush_trace::import::Skipped;
 use oneflush_trace::model::DeviceId;
 
-use super::table::plural;
+use crate::layout::plural;
 
 /// Of a trace that was read to its end.
 pub struct Shown {

@@ -16,10 +16,9 @@ use oneflush_trace::identify::{
 };
 use oneflush_trace::import::{Reader, Skipped};
 use oneflush_trace::model::{Event, Names};
-pub use oneflush_trace::report::grouped;
 
 use super::shown;
-use crate::layout::tenths;
+use crate::layout::{grouped, plural, printable, tenths};
 
 const WIDTH: usize = 80;
 /// In place of a figure that the trace cannot show.
@@ -340,13 +339,6 @@ fn wrapped(out: &mut String, words: &str) {
     out.push('\n');
 }
 
-/// A name in a trace is whatever a program chose; it must not steer the terminal.
-pub fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
-        .collect()
-}
-
 pub fn kb(bytes: f64) -> String {
     let kb = bytes / 1024.0;
     if kb < 10_000.0 { format!("{kb:.1}") } else { format!("{kb:.0}") }
@@ -358,10 +350,6 @@ pub fn short(ms: f64) -> String {
         ms if ms < 1000.0 => format!("{ms:.1}"),
         ms => format!("{ms:.0}"),
     }
-}
-
-pub fn plural(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::message;
-use crate::Failure;
+use crate::failure::Failure;
 
 pub fn main<Options>(_: &Options, _: &Path) -> Result<(), Failure> {
     Err(Failure::usage(message("data sets")))

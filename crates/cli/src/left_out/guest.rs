@@ -4,9 +4,10 @@ use std::str::FromStr;
 
 use clap::Args;
 use oneflush_bench::report::Report;
+use oneflush_measure::run::Plan;
 
-use super::Options;
-use crate::{Failure, left_out};
+use crate::failure::Failure;
+use crate::left_out;
 
 pub const SUBCOMMAND: &str = "__guest";
 
@@ -31,6 +32,11 @@ pub fn inside(_: &Inside) -> Result<(), Failure> {
     Err(Failure::usage(left_out::message("guests")))
 }
 
-pub fn main(_: &[GuestFs], _: &Options) -> Result<Report, Failure> {
+pub fn main(
+    _: &[GuestFs],
+    _: Option<GuestArch>,
+    _: Plan,
+    _: Option<u32>,
+) -> Result<Report, Failure> {
     Err(Failure::usage(left_out::message("guests")))
 }

@@ -10,7 +10,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use rustix::process::setsid;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::output;
 
 /// Set for the process that serves.
 const VARIABLE: &str = "ONEFLUSH_MOUNT_SERVES";

@@ -11,8 +11,9 @@ use serde_json::json;
 use super::error::MvbtError;
 use super::storage;
 use super::text::grouped;
+use crate::failure::Failure;
+use crate::output;
 use crate::watch::Watch;
-use crate::{Failure, output};
 
 const EXAMPLES: &str = "Examples:
   oneflush mvbt check app.mvbt          a table, and the faults that were found

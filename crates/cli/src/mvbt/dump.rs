@@ -11,8 +11,9 @@ use super::error::MvbtError;
 use super::names;
 use super::storage;
 use super::text::{bytes, grouped, more, plural};
-use crate::identify::table::printable;
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::layout::printable;
+use crate::output;
 
 const EXAMPLES: &str = "Examples:
   oneflush mvbt dump app.mvbt               anchors, commit blocks, trees

@@ -10,7 +10,8 @@ use serde_json::json;
 use super::error::MvbtError;
 use super::storage;
 use super::text::{grouped, more, plural};
-use crate::{Failure, output};
+use crate::failure::Failure;
+use crate::output;
 
 const EXAMPLES: &str = "Examples:
   oneflush mvbt history app.mvbt           what is kept, and the last marks

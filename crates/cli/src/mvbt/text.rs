@@ -1,6 +1,6 @@
 //! Numbers and bytes as people read them.
 
-pub use crate::identify::table::{grouped, plural};
+pub use crate::layout::{grouped, plural};
 
 /// Below what `--limit` cuts off.
 pub fn more(limit: usize) -> String {

@@ -10,8 +10,10 @@ use oneflush_vfs::{
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
-use super::{Options, plural};
-use crate::{Failure, output};
+use super::options::Options;
+use crate::failure::Failure;
+use crate::output;
+use crate::stats::count;
 
 /// What a recovery without loss refuses, and this does not.
 pub fn is_for(error: &InspectError) -> bool {
@@ -192,14 +194,14 @@ impl Loss {
                 Some(0) => format!("lost: nothing that can be found in the log{when}\n"),
                 Some(frames) => format!(
                     "lost: up to {} behind them, some perhaps never committed{when}\n",
-                    plural(frames, "frame")
+                    count(frames, "frame")
                 ),
                 None => format!("lost: an unknown number of commits{when}\n"),
             },
             (Loss::Records, Some(records)) => format!(
                 "lost: at least {} (those that can be read change {}){when}\n",
-                plural(records, "record"),
-                plural(salvaged.lost_pages, "page")
+                count(records, "record"),
+                count(salvaged.lost_pages, "page")
             ),
         }
     }
@@ -268,12 +270,12 @@ fn text_report(
         Source::Log => format!(
             "has {} of {}, up to the damage of the log\n",
             match (salvaged.frames, salvaged.records) {
-                (Some(frames), _) => plural(frames, "frame"),
-                (None, records) => plural(records.unwrap_or_default(), "record"),
+                (Some(frames), _) => count(frames, "frame"),
+                (None, records) => count(records.unwrap_or_default(), "record"),
             },
-            plural(salvaged.pages, "page")
+            count(salvaged.pages, "page")
         ),
-        Source::Image => format!("has {} of the WAL image\n", plural(salvaged.pages, "page")),
+        Source::Image => format!("has {} of the WAL image\n", count(salvaged.pages, "page")),
         Source::Database if is_maw(aside) => "has what the database file has\n".to_owned(),
         Source::Database => {
             "has what the last checkpoint has written to the database file\n".to_owned()

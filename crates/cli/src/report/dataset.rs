@@ -15,10 +15,12 @@ use oneflush_trace::identify::Layer;
 use oneflush_trace::report::{Finding, Report, Trace, page};
 use serde::Serialize;
 
-use super::{Files, Options, Unwritten, text, write};
-use crate::Failure;
+use super::files::{Files, Unwritten, end, write};
+use super::options::Options;
+use super::text;
+use crate::failure::Failure;
 use crate::identify::input;
-use crate::identify::table::{grouped, plural, printable};
+use crate::layout::{grouped, plural, printable};
 
 /// Work that is done sooner shows no progress.
 const QUIET: Duration = Duration::from_secs(2);
@@ -45,7 +47,7 @@ pub fn main(options: &Options, dir: &Path) -> Result<(), Failure> {
     let answer = answer.map_err(wrong)?;
     let problems = answer.problems.clone();
     let was_stopped = answer.was_stopped;
-    super::end(tell(options, dir, &question, answer, &mut files), files)?;
+    end(tell(options, dir, &question, answer, &mut files), files)?;
     for problem in &problems {
         eprintln!("oneflush: {}", printable(problem));
     }

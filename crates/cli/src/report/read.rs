@@ -6,11 +6,11 @@ use oneflush_trace::import::{ImportError, Reader, Skipped};
 use oneflush_trace::model::Event;
 use oneflush_trace::report::{Collector, Perfetto, Trace};
 
-use super::{Unwritten, write};
+use super::files::{Unwritten, write};
 use crate::identify::input::Input;
 use crate::identify::reading::{Asked, Sink};
 use crate::identify::shown;
-use crate::identify::table::{grouped, plural};
+use crate::layout::{grouped, plural};
 use crate::output::Output;
 
 pub struct Reading<'a> {

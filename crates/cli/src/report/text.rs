@@ -5,8 +5,7 @@ use std::fmt::Write;
 
 use oneflush_trace::report::{CLASSES, Quantiles, Report, Tables};
 
-use crate::identify::table::{grouped, plural, printable};
-use crate::layout::{head, row, short, tenths, wrapped};
+use crate::layout::{grouped, head, plural, printable, row, short, tenths, wrapped};
 
 /// Databases that are told of each trace; the page has ten, JSON has all.
 const DATABASES_COUNT_MAX: usize = 3;

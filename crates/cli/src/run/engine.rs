@@ -14,7 +14,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::{RunError, before, replace};
+use super::error::RunError;
+use super::linker::{before, replace};
 use crate::engine::{self, Engine};
 use crate::library::{self, SQLITE};
 

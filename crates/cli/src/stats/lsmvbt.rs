@@ -7,7 +7,7 @@ use oneflush_mvbt::inspect::Inspection;
 use oneflush_vfs::shown_name;
 use serde_json::json;
 
-use super::{Row, count, row, size};
+use super::row::{Row, count, row, size};
 use crate::mvbt::error::MvbtError;
 use crate::mvbt::names::{self, Tree};
 use crate::mvbt::storage;

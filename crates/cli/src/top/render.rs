@@ -11,7 +11,8 @@ use oneflush_trace::identify::{JournalMode, Synchronous};
 use oneflush_trace::live::{Figures, Load, Row, Snapshot};
 
 use super::view::View;
-use crate::identify::table::{grouped, kb, plural, printable, short};
+use crate::identify::table::{kb, short};
+use crate::layout::{grouped, plural, printable};
 
 /// How a line looks on a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

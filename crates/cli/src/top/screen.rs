@@ -8,9 +8,12 @@ use oneflush_measure::interrupt;
 use oneflush_trace::live::{Session, Snapshot};
 use rustix::process::{Signal, getpid, kill_process};
 
+use super::render;
 use super::terminal::Terminal;
 use super::view::{Sort, View};
-use super::{PATIENCE, render};
+
+/// So late a signal or a failure is noticed at most.
+pub const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What a key asks for besides another view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
